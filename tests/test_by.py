@@ -356,7 +356,7 @@ def test_a_command_takes_each_fit_of_a_file_by_groups(run, written, tmp_path):
 
 def test_a_column_of_groups_that_is_not_used_is_said():
     unused = "column 'variant' ('A', 'B') is not used: all rows are taken together"
-    note = f"{unused}; `fit --by variant` fits each group by itself"
+    note = f"{unused}; `fit --by variant` fits each group separately"
     assert note in bz.read(COIN, AB, column="bought", positive="yes").notes
     assert note not in read_by(COIN, AB, "variant", positive="yes")[0].notes
     numbers = {**AB, "variant": ["1", "2", "2", "1", "2", "1"]}

@@ -349,7 +349,7 @@ def test_scaled_columns_have_the_eigenvalues_of_the_correlations(unlike):
     assert tree["derived"]["eigenvalues"].to_numpy().ravel() == pytest.approx(expected)
     assert re.match("columns were divided by their standard deviations, and all is in these: a by 1", data.notes[-1])
     told = bz.read(M, unlike).notes[-1]
-    assert re.match("column 'b' has .* times the sd of column 'a', and decides the factors .*; --scale divides", told)
+    assert re.match("column 'b' has .* times the sd of column 'a', and dominates the factors; --scale divides", told)
     assert not any("--scale" in note for note in bz.example(M).notes)
 
 

@@ -279,7 +279,7 @@ def test_centers_of_quoted_columns_are_those_of_the_fit():
     assert new["X"][:, 0] == pytest.approx(np.array([1.0, 6.0]) - 7.5)
     coding = {**like.reading["coding"], "state": {"items": []}}
     other = type(like)(dict(like), columns=like.columns, reading={**like.reading, "coding": coding})
-    assert "would learn from new rows" in str(refusal(Line, {"a b c": [1.0], "a b": [1.0]}, new=True, like=other))
+    assert "needs statistics of new rows" in str(refusal(Line, {"a b c": [1.0], "a b": [1.0]}, new=True, like=other))
 
 
 @pytest.mark.parametrize(

@@ -29,8 +29,8 @@ SUBJECTS = {"subject": [308, 309, 308, 309, 308], "ms": [250.0, 222.0, 259.0, 20
 NAMED = "column {!r} names the groups".format
 UNNAMED = "no column names the groups: they are called by the numbers of their rows"
 DROP = "; use --missing drop"
-RENAME = ", or write another name where it is one"
-WHICH = "; say with --group which column names the groups"
+RENAME = ", or write another name for such a group"
+WHICH = "; name the column of groups with --group"
 
 
 def last(table, name, value):
@@ -162,11 +162,13 @@ def test_a_hundred_thousand_groups_are_read_row_by_row():
 
 AGAIN = "column {!r}, row 3: {!r} is the name of an earlier group too".format
 SAME = "; give one estimate and standard error a group"
-SE_OR_ROWS = "; say with --se which holds the standard errors, or with --group which holds the group of each row"
-COUNTS_OR_ROWS = "; say with --successes and --trials which hold the counts; of a row a trial, with --group its group"
+SE_OR_ROWS = "; name the column of standard errors with --se, or of the group of each row with --group"
+COUNTS_OR_ROWS = (
+    "; name the columns of counts with --successes and --trials; or of the group of each trial with --group"
+)
 TOGETHER = "successes and trials go together, and with neither column nor positive"
 SINGLE = "column 'subject': groups of one row (a standard error needs two): 309, 310"
-LEAVE = "; leave them out, or say with --se which column holds standard errors"
+LEAVE = "; leave them out, or name the column of standard errors with --se"
 FLAT = "column 'ms': all rows of a group are equal, and the standard error is 0: 309"
 FLAT += "; leave such groups out, or give --se"
 
@@ -209,11 +211,11 @@ REFUSED_TRIALS = {
     "twice": (last(HITS, "player", "Santo"), COUNTED, AGAIN("player", "Santo") + WHICH),
     "no trials": (
         HITS, {"successes": "hits"},
-        "the table has columns 'player', 'hits', 'at_bats'; say with --trials which holds the trials",
+        "the table has columns 'player', 'hits', 'at_bats'; name the column of trials with --trials",
     ),
     "no successes": (
         HITS, {"trials": "at_bats"},
-        "the table has columns 'player', 'hits', 'at_bats'; say with --successes which holds the successes",
+        "the table has columns 'player', 'hits', 'at_bats'; name the column of successes with --successes",
     ),
     "neither": (HITS, {}, "the table has columns 'player', 'hits', 'at_bats'" + COUNTS_OR_ROWS),
     "none at all": (

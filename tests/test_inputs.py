@@ -152,8 +152,12 @@ REFUSED = {
     "mixture": ({"a": [1]}, {"columns": "a", "count": "a"}, MIXED),
     "sum": ({"a": [2**53 - 1], "b": [1]}, {}, "the counts have a sum of 2**53 or more"),
     "zeros": ({"a": [0], "b": [0]}, {}, "the counts add up to 0: there are no observations"),
-    "unclear": ({"y": [1], "x": [2]}, {}, "column 'y' may be a category or not; say --columns y,x" + OR_ELSE),
-    "codes": ({"n": [1], "count": [7]}, {}, "column 'count' may be a category or not; say --columns n,count" + OR_ELSE),
+    "unclear": ({"y": [1], "x": [2]}, {}, "column 'y' may be a category or not; give --columns y,x" + OR_ELSE),
+    "codes": (
+        {"n": [1], "count": [7]},
+        {},
+        "column 'count' may be a category or not; give --columns n,count" + OR_ELSE,
+    ),
     "text and numbers": ({"a": ["x"], "b": [2]}, {}, "the table has columns 'a', 'b'; say which with --column"),
 }
 test_tables_that_are_refused = refuses(Poll, REFUSED)

@@ -467,5 +467,5 @@ def test_new_documents_have_the_words_of_the_fit_in_its_order():
 @pytest.mark.parametrize("values", [[7.0], [7e-9] * 3])
 def test_numbers_without_a_spread_are_said_to_have_none(values):
     # a prior that is scaled to them has the scale 1, which is nothing that they say
-    assert [note for note in read(model_of(Real("y")), values).notes if "one value only" in note]
+    assert [note for note in read(model_of(Real("y")), values).notes if "only one value" in note]
     assert not read(model_of(Real("y")), [*values, 8.0]).notes

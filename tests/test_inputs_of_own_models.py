@@ -31,7 +31,11 @@ def test_a_value_comes_with_its_standard_error():
 @pytest.mark.parametrize(
     ("table", "options", "message"),
     [
-        ({"effect": [1.0]}, {}, "the table has columns 'effect' and none called 'se'; say with --se which holds"),
+        (
+            {"effect": [1.0]},
+            {},
+            "the table has columns 'effect' and none called 'se'; name the column of standard errors with",
+        ),
         ({"effect": [1.0], "se": [0.0]}, {}, "column 'se', row 1: 0.0 is not > 0"),
         ({"effect": [1.0, None], "se": [1.0, 2.0]}, {}, "column 'effect': 1 missing value (row 2); use --missing drop"),
         ({"se": [1.0]}, {"column": "se"}, "column 'se' cannot hold both the outcomes and the standard errors"),
@@ -64,7 +68,11 @@ def test_a_binary_outcome_has_features():
             {"target": "pressure", "features": ["temperature"]},
             "column 'pressure', row 1: 50.0 is neither 0 nor 1",
         ),
-        (ROWS, {}, "the table has columns 'temperature', 'pressure', 'leak' and none called 'fails'; say which with"),
+        (
+            ROWS,
+            {},
+            "the table has columns 'temperature', 'pressure', 'leak' and none called 'fails'; name the outcome with",
+        ),
         ({"x": [1.0], "fails": [2]}, {}, "column 'fails', row 1: 2 is neither 0 nor 1"),
     ],
 )

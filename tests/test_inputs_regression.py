@@ -19,8 +19,8 @@ from tests.refusals import raises
 
 USE_A_B = " of the fit; use --features a,b"
 
-BOTH = " the outcome and a feature; leave it out of --features, or say which is the outcome with --target"
-RENAME = ", and so is the outcome called; rename it"
+BOTH = " the outcome and a feature; leave it out of --features, or name the outcome with --target"
+RENAME = ", which is also the name of the outcome; rename it"
 NO_ROW = "no row has a value in every column that is used"
 
 A_ROW_EACH = "; give it a row for each outcome"
@@ -29,7 +29,7 @@ COMMA = "; use --decimal ','"
 DROP = "; use --missing drop"
 ITS_ARRAY = "; pass its .toarray()"
 ONE_COLUMN = "; give one feature one column"
-WHICH_TARGET = "; say which with --target"
+WHICH_TARGET = "; name the outcome with --target"
 
 DATA = Path(__file__).resolve().parents[1] / "models" / "data"
 INPUTS = Regression("y")
@@ -124,7 +124,7 @@ def test_new_rows_have_the_features_of_the_fit_in_its_order(fitted):
         assert known.notes == new({"a": [1, 1], "b": [1, 1], "y": [2, 2]}, fitted).notes == ()  # constant or not
 
 
-WHICH = "; leave it out of --features, or say which is the outcome with --target"
+WHICH = "; leave it out of --features, or name the outcome with --target"
 NEW_REFUSED = {
     "lacking": ({"a": [1]}, {}, "there is no column 'b', which the fit has"),
     "more": ({"a": [1], "b": [2], "z": [0]}, {"features": "b,a,z"}, "column 'z' is not among the 2" + USE_A_B),
@@ -231,7 +231,7 @@ APART = {
     "one dimension": ((np.array([1.0, 2.0]), np.array([3.0, 5.0])), "X has one dimension, two expected" + ONE_COLUMN),
     "ragged": (([[1, 2], [3]], [1, 2]), "column 'X' is ragged: its rows have different lengths"),
     "no columns": ((np.zeros((3, 0)), [1, 2, 4]), "X has no columns"),
-    "no outcome": ({"X": X2}, "the table has columns 'x1', 'x2' and none called 'y'; say which with --target"),
+    "no outcome": ({"X": X2}, "the table has columns 'x1', 'x2' and none called 'y'; name the outcome with --target"),
     "None": ((X2, None), "column 'y' is a NoneType; a sequence of values was expected"),
     "names": ((pd.DataFrame(X2, columns=["a", "y"]), [1, 2, 4]), "X has a column 'y'" + RENAME),
     "text": ((np.array([["u", "1"], ["1", "1"]]), [1, 2]), "column 'x1', row 1: 'u' is not a number" + CHOOSE + "x2"),

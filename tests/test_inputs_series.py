@@ -146,7 +146,7 @@ def named(names, y=(1, 2, 1, 2, 2)):
 
 ID, MASK, ONE_TWO, AABAB = {"sequence": "id"}, {"missing": "mask"}, {"symbols": "1,2"}, named("aabab")
 HOLES, ITSELF = {"y": [1, 2, None, None], "sequence": list("uuvv")}, {"sequence": "y", "column": "y"}
-UNKNOWN = "; use --missing mask, which keeps it and takes its observation for unknown"
+UNKNOWN = "; use --missing mask, which keeps the row with an unknown observation"
 NOT_ADJACENT = "to drop a row would join its neighbours, which are not adjacent" + UNKNOWN
 WRONG = {
     "interleaved": (REAL, AABAB, ID, "'id', row 4: 'a' names a sequence that ended in row 2 (and 1 more: row 5)"),

@@ -15,7 +15,7 @@ OUTSIDE = " is not among the 2 given; add it to --symbols"
 FOUR = ("from", "to", "source", "target")
 JOINS = ", which joins the symbols of a context; write it without, or use --order 1"
 NOT_BOTH = " cannot hold both the outcomes and their sequences"
-WITH = "; say which with --source, --target"
+WITH = "; name them with --source and --target"
 
 ALL_SYMBOLS = "; give all with --symbols"
 TWO_SYMBOLS = "; a sequence of more than 1 symbols is needed"

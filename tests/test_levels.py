@@ -179,7 +179,7 @@ REFUSED = {
         {"levels": "colour=red,blue"},
         "column 'colour', row 4: level 'green' is not among the 2 given; add it to --levels",
     ),
-    "no feature": (TABLE, {"levels": "size=S,M"}, "levels are given of 'size', which is no feature; leave them out"),
+    "no feature": (TABLE, {"levels": "size=S,M"}, "levels are given for 'size', which is no feature; leave them out"),
     "no equals": (TABLE, {"levels": "red,blue"}, "levels: 'red,blue'" + WRITE),
     "twice": (TABLE, {"levels": ["a=1,2", "a=2,1"]}, "levels of 'a' are given twice" + WRITE),
     "a level twice": (TABLE, {"levels": "colour=red,red"}, "levels of 'colour': 'red' appears twice"),

@@ -224,7 +224,7 @@ def test_the_command_line_reads_outcome_feature_and_group(tmp_path, run):
     assert "intercept[c]" in out
     code, _, err = run("fit", "varying_lines", path, "--target", "grams", "--method", "mle")
     assert code == 2
-    problem = "growth.csv has columns 'rat', 'week', 'grams'; say with --group which holds the group of each row"
+    problem = "growth.csv has columns 'rat', 'week', 'grams'; name the column of the group of each row with --group"
     assert err.splitlines()[-1] == f"error: {problem}"
 
 
@@ -264,7 +264,7 @@ REFUSED = {
     "no group": (
         {"y": [1, 2], "x": [1, 2]},
         {},
-        "the table has columns 'y', 'x'; say with --group which holds the group of each row",
+        "the table has columns 'y', 'x'; name the column of the group of each row with --group",
     ),
     "a group that is not there": (
         TABLE,
@@ -274,12 +274,12 @@ REFUSED = {
     "no outcome": (
         {"a": [1, 2], "b": [1, 2], "group": ["a", "b"]},
         {},
-        "the table has columns 'a', 'b', 'group'; say with --target which holds the outcome",
+        "the table has columns 'a', 'b', 'group'; name the column of the outcome with --target",
     ),
     "no feature": (
         {"y": [1, 2], "a": [1, 2], "b": [1, 2], "group": ["a", "b"]},
         {},
-        "the table has columns 'y', 'a', 'b', 'group'; say with --features which holds the feature",
+        "the table has columns 'y', 'a', 'b', 'group'; name the column of the feature with --features",
     ),
     "a constant feature": (
         {**TABLE, "x": [2, 2, 2]},

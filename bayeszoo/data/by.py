@@ -1,4 +1,4 @@
-"""A table taken apart by the groups that one of its columns names, each part read as the whole is."""
+"""A table split by the groups that a column names; each part is read like the whole table."""
 
 from __future__ import annotations
 
@@ -24,37 +24,37 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FORM = ("delimiter", "decimal", "encoding", "header")
-"""The options of reading that say how a file is written."""
+"""The options of reading that describe the format of a file."""
 
 
 def read_by(model: HasInputs, source: Any, by: str, **options: Any) -> tuple[Data, dict[str, Data]]:
-    """Read a table, and the rows of each group that a column names, with the same labels and codes.
+    """Read a table, and the rows of each group that a column names, with shared labels and codes.
 
     Parameters
     ----------
     model : Model or class
-        What the table is for.
-    source : anything that `read` takes but arrays without names
+        The model that the table is for.
+    source : anything that `read` takes, except arrays without names
         The table; None for the model's first example.
     by : str
-        The column that names the group of each row; no other use is made of it.
+        The column that names the group of each row; it has no other use.
     **options
-        Those of `read`.
+        Options of `read`.
 
     Returns
     -------
     whole : Data
         All rows.
     parts : dict of str to Data
-        The rows of each group, in the order in which the groups first occur, under their numbers in the whole table.
+        The rows of each group, in the order of first occurrence, with their row numbers in the whole table.
 
     Raises
     ------
     InputError
-        When there is no such column, a row has no group, or all rows have the same one; and as `read` does.
+        When the column does not exist, a row has no group, or all rows have the same; and where `read` raises it.
     """
-    how = {name: options.pop(name) for name in FORM if name in options}
-    table, defaults = example_table(model) if source is None else (read_table(source, **how), {})
+    form = {name: options.pop(name) for name in FORM if name in options}
+    table, defaults = example_table(model) if source is None else (read_table(source, **form), {})
     options = defaults | options
     if options.get(LAGS) is not None:
         hint = f"give sequences that share their weights: --sequence {by}; or a table of each group"
@@ -62,12 +62,12 @@ def read_by(model: HasInputs, source: Any, by: str, **options: Any) -> tuple[Dat
     column = table[by]
     rows = _rows_by_label(column)
     if len(rows) < 2:
-        raise column.error(f"names one group only, {quoted(rows)}", "one_group", hint="fit without --by")
+        raise column.error(f"names only one group, {quoted(rows)}", "one_group", hint="fit without --by")
     whole = read(model, _without(table, by), **options)
     table, parts = _named(table, whole), {}
-    for label, own in rows.items():
-        part = _part(model, table, by, label, own, whole, options)  # with the codes of the whole
-        checked = (model.inputs, False)  # every row of it was, with its outcome, as one of the whole
+    for label, places in rows.items():
+        part = _part(model, table, by, label, places, whole, options)  # with the codes of the whole
+        checked = (model.inputs, False)  # all its rows were checked, with outcomes, in the whole
         parts[label] = replace(part, checked_for=checked, reading=whole.reading)
     return replace(whole, notes=(*whole.notes, *spelled_alike(column, rows))), parts
 
@@ -75,12 +75,12 @@ def read_by(model: HasInputs, source: Any, by: str, **options: Any) -> tuple[Dat
 def read_new_by(
     model: HasInputs, source: Any, by: str, likes: Mapping[str, Data], **options: Any
 ) -> tuple[Data, dict[str, Data]]:
-    """Read new rows, each group's in the way that its own fit read its data.
+    """Read new rows, those of each group like the data of the fit of that group.
 
     Parameters
     ----------
     model, source, by, **options
-        As of `read_by`.
+        As for `read_by`.
     likes : mapping of str to Data
         The data of the fit of each group.
 
@@ -89,26 +89,27 @@ def read_new_by(
     whole : Data
         All rows.
     parts : dict of str to Data
-        The rows of each group that occurs, under their numbers in the table.
+        The rows of each group that occurs, with their row numbers in the table.
 
     Raises
     ------
     InputError
-        When there is no such column, or a row has no group or one without a fit; and as `read` does.
+        When the column does not exist, or a row has no group or a group without a fit; and where `read` raises it.
     """
-    how = {name: options.pop(name) for name in FORM if name in options}
-    table = read_table(source, **how)
+    form = {name: options.pop(name) for name in FORM if name in options}
+    table = read_table(source, **form)
     rows = _rows_by_label(column := table[by])
-    if others := [label for label in rows if label not in likes]:
-        where = np.sort(np.concatenate([rows[label] for label in others]))
-        raise column.error("is a group without a fit", "unknown_group", where, f"the fits are of {quoted(likes)}")
+    if unknown := [label for label in rows if label not in likes]:
+        places = np.sort(np.concatenate([rows[label] for label in unknown]))
+        raise column.error("is a group without a fit", "unknown_group", places, f"the fits are of {quoted(likes)}")
     whole = read(model, _without(table, by), new=True, like=next(iter(likes.values())), **options)
-    return whole, {label: _part(model, table, by, label, own, likes[label], options) for label, own in rows.items()}
+    parts = {label: _part(model, table, by, label, rows[label], likes[label], options) for label in rows}
+    return whole, parts
 
 
 @contextmanager
 def named_in_errors(label: str) -> Iterator[None]:
-    """Name the group in an error."""
+    """Add the name of the group to errors."""
     try:
         yield
     except InputError as error:
@@ -119,21 +120,21 @@ def named_in_errors(label: str) -> Iterator[None]:
 
 
 def together(frames: Mapping[str, pd.DataFrame], by: str) -> pd.DataFrame:
-    """Put tables of groups, by their names, under each other; the first column says which group a row is of."""
+    """Join the tables of groups into one, with the group of each row in the first column."""
     import pandas as pd
 
     first = next(iter(frames.values()))
     name = by if by not in {*first.columns, *first.index.names} else "group"
     frame = pd.concat(frames.values())
-    frame.insert(0, name, np.repeat(list(frames), [len(each) for each in frames.values()]))
-    if withheld := [f"{label}: {line}" for label, each in frames.items() for line in each.attrs.get("withheld", [])]:
+    frame.insert(0, name, np.repeat(list(frames), [len(part) for part in frames.values()]))
+    if withheld := [f"{label}: {line}" for label, part in frames.items() for line in part.attrs.get("withheld", [])]:
         frame["withheld"] = frame["withheld"].fillna("")
         frame.attrs["withheld"] = withheld
     return frame
 
 
 def _without(table: Table, by: str, rows: np.ndarray | None = None) -> Table:
-    """Return the other columns of a table, of some rows or of all."""
+    """Return a table without the column ``by``, with all rows or those at the places ``rows``."""
     others = {name: column for name, column in table.columns.items() if name != by}
     if not others:
         problem = f"the table has no column but those that name groups, such as {quoted([by])}"
@@ -144,7 +145,7 @@ def _without(table: Table, by: str, rows: np.ndarray | None = None) -> Table:
 
 
 def _named(table: Table, whole: Data) -> Table:
-    """Name the rows where they are groups that no column names: each then has one name in the whole and in a part."""
+    """Add numbers as names to rows that are unnamed groups, so that whole and parts have the same names."""
     if whole.checked_for is None or not isinstance(whole.checked_for[0], Groups) or GROUP in whole.columns:
         return table
     numbers = Column(GROUP, [str(row + 1) for row in range(table.rows)])
@@ -152,12 +153,12 @@ def _named(table: Table, whole: Data) -> Table:
 
 
 def _part(
-    model: HasInputs, table: Table, by: str, label: str, own: np.ndarray, like: Data, options: Mapping[str, Any]
+    model: HasInputs, table: Table, by: str, label: str, rows: np.ndarray, like: Data, options: Mapping[str, Any]
 ) -> Data:
-    """Read the rows of a group, which are numbered as in the whole table."""
+    """Read the rows of a group, with their row numbers in the whole table."""
     with named_in_errors(label):
-        data = read(model, _without(table, by, own), new=True, like=like, **options)
-    return replace(data, row_numbers=own[data.numbers - 1] + 1 if len(data.numbers) <= len(own) else None)
+        data = read(model, _without(table, by, rows), new=True, like=like, **options)
+    return replace(data, row_numbers=rows[data.numbers - 1] + 1 if len(data.numbers) <= len(rows) else None)
 
 
 def _rows_by_label(column: Column) -> dict[str, np.ndarray]:
@@ -165,6 +166,6 @@ def _rows_by_label(column: Column) -> dict[str, np.ndarray]:
     rows = defaultdict[str, list[int]](list)
     for row, text in enumerate(texts_of(column)):
         rows[text.strip()].append(row)
-    if lacking := sorted(row for label, own in rows.items() if label.lower() in MISSING for row in own):
-        raise column.lacks(np.array(lacking), "give every row a group, by a name that does not stand for a missing one")
-    return {label: np.array(own) for label, own in rows.items()}
+    if missing := sorted(row for label, places in rows.items() if label.lower() in MISSING for row in places):
+        raise column.lacks(np.array(missing), "give every row a group, by a name that does not mean a missing value")
+    return {label: np.array(places) for label, places in rows.items()}

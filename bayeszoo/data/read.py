@@ -1,4 +1,4 @@
-"""The data a model is fitted to: read, checked, frozen, and known by a digest."""
+"""The data that a model is fitted to: read, checked, frozen, and identified by a digest."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class Example:
     file : str
         Its file in the folder ``data`` next to the model, such as ``paris_births.csv``; it may be packed by gzip.
     about : str
-        What it is, in a sentence.
+        Description, in a sentence.
     source : str
-        Where it was published.
+        Its publication.
     options : mapping of str to str or list
         The options of `read` that its columns need.
     """
@@ -59,50 +59,49 @@ class Example:
 
 
 class HasInputs(Protocol):
-    """What `read` needs to know of a model, or of its class."""
+    """The attributes of a model, or of its class, that `read` needs."""
 
     @property
     def inputs(self) -> Inputs:
-        """What the model's table must hold."""
+        """The content that the model's table must have."""
 
     @property
     def examples(self) -> tuple[Example, ...]:
-        """The data sets that come with the model, the first of them the default; may be empty."""
+        """The data sets that come with the model, the default first; may be empty."""
 
     @property
     def labels(self) -> Mapping[str, tuple[str, ...]]:
-        """The labels that the entries of its hyperparameters belong to, by axis; may be empty."""
+        """The labels of the entries of its hyperparameters, by axis; may be empty."""
 
 
 @dataclass(frozen=True, eq=False)
 class Data(Mapping[str, np.ndarray]):
-    """Arrays that a model accepts, and where they come from.
+    """Arrays that a model accepts, and their origin.
 
-    A mapping of names to read-only arrays with one row per data row, but for the coordinates, which label another axis.
-    The arrays are copies: changing the user's own afterwards changes nothing. Two data are equal when their digests
-    are.
+    A mapping of names to read-only arrays with one row for each data row, except coordinates, which label other axes.
+    The arrays are copies: later changes of the user's arrays have no effect. Data are equal if their digests are.
 
     Parameters
     ----------
     arrays : mapping of str to ndarray
-        The arrays, under the names the model gives them, the outcome first.
+        The arrays, with the model's names for them, the outcome first.
     source : str
-        The base name of the file, or the kind of object, that they come from.
+        The base name of their file, or the kind of their object.
     columns : mapping of str to str
         The user's column for each role.
     notes : tuple of str
-        Everything that was done to the data or is remarkable about them.
+        Changes made to the data, and remarks on them.
     checked_for : tuple, optional
-        The inputs whose rules the arrays were checked by, and whether as rows to be predicted. Data made by hand, or
-        for another model, are checked again by `read`.
+        The inputs that checked the arrays, and whether they are rows to be predicted. `read` checks data again that
+        were made by hand or for another model.
     reading : mapping of str to object, optional
-        What `read` was asked with, ready for JSON: ``from``, one of "file", "example" and "memory"; the ``options``
-        that are not its defaults; and the ``inputs`` it was asked for. Empty where asking again would not do. Besides,
-        ``outcomes``: of a binary outcome written as labels, the one that is 0, and the one that is 1; ``scales``: what
-        columns were divided by; ``coding``: how features became columns of numbers; and ``times``: of sequences the
-        ``column`` that tells the time of each row of the table, and its ``values``.
+        The arguments of `read`, ready for JSON: ``from``, one of "file", "example" and "memory"; the ``options`` that
+        are not defaults; and the ``inputs``. Empty if these arguments would not give the data again. Also
+        ``outcomes``, the labels of a binary outcome that are 0 and 1; ``scales``, the divisors of columns; ``coding``,
+        how features became columns of numbers; and ``times`` of sequences, the ``column`` with the time of each row of
+        the table, and its ``values``.
     row_numbers : ndarray of int, optional
-        Which rows of the table these are, counted from 1, where others were dropped; by default all, in order.
+        The numbers of these rows in the table, from 1, if others were dropped; by default all rows, in order.
     """
 
     arrays: Mapping[str, np.ndarray]
@@ -153,7 +152,7 @@ class Data(Mapping[str, np.ndarray]):
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of names, types, shapes and bytes of the arrays with entries: the same wherever they came from."""
+        """SHA-256 of names, types, shapes and bytes of the arrays with entries, whatever their origin."""
         state = hashlib.sha256()
         for name, values in sorted(item for item in self.arrays.items() if item[1].size):
             state.update(f"{name}\0{values.dtype.str}\0{values.shape}\0".encode())
@@ -177,22 +176,22 @@ def read(
 ) -> Data:
     r"""Read and check the data for a model.
 
-    Nothing is dropped, imputed, rescaled, relabelled or converted unless an option asks for it, and whatever is done is
-    said in `Data.notes`. Messages name options as the command line does: ``--positive yes`` is ``positive="yes"`` here.
+    Nothing is dropped, imputed, rescaled, relabelled or converted unless an option asks for it, and `Data.notes` lists
+    every change. Messages name options as the command line does: ``--positive yes`` is ``positive="yes"`` here.
 
     Parameters
     ----------
     model : Model or class
-        The model, or its class: its `inputs` say what the table must hold.
+        The model, or its class, whose `inputs` say what the table must hold.
     source : path, data frame, mapping or array-like, optional
         A ``.csv``, ``.tsv``, ``.txt`` (each may be packed by gzip, as ``.csv.gz``) or ``.parquet`` file; a pandas,
         polars or pyarrow table; a mapping of names to sequences; one sequence, array or series of shape (n,) or (n, 1);
-        or a two-dimensional array or list of rows, whose columns are called ``1``, ``2``, ...; of documents a folder of
-        ``.txt`` files, or a pattern, ``letters/*.txt``. The model's first example by default. Canonical arrays and
-        coordinates, as ``simulate`` makes them, and `Data` read for another kind of model are checked as strictly.
+        or a two-dimensional array or list of rows, whose columns are called ``1``, ``2``, ...; for documents a folder
+        of ``.txt`` files, or a pattern, ``letters/*.txt``. The model's first example by default. Canonical arrays and
+        coordinates, as from ``simulate``, and `Data` read for another kind of model are checked as strictly.
     missing : {"refuse", "drop", "mask"}
-        What to do with rows that lack a value in a column that is used. Sequences of observations are not dropped from,
-        but may be masked: the row is kept, and its observation is unknown.
+        The treatment of rows without a value in a used column. Rows of sequences cannot be dropped, but may be masked:
+        the row stays, and its observation is unknown.
     delimiter : str, optional
         The character between the cells of a text file; a comma by default, a tab in ``.tsv`` files.
     decimal : {".", ","}
@@ -204,20 +203,20 @@ def read(
     new : bool
         Whether these are rows to be predicted, whose outcome may be absent.
     like : mapping of str to ndarray, optional
-        The data of the fit that rows are to be predicted from: labels get the codes that they have there.
+        The data of the fit that predicts the rows; labels get the codes that they have there.
     **options : str or list of str
-        Those of ``model.inputs.options``: which columns to use, and what their values mean.
+        Options in ``model.inputs.options``: the columns to use, and the meaning of their values.
 
     Returns
     -------
     Data
-        Read-only arrays with one row per data row, and the digest by which fits are compared.
+        Read-only arrays with one row for each data row, and a digest that identifies them.
 
     Raises
     ------
     InputError
-        When the data cannot be used exactly as they are. It has `column`, `rows` (counted from 1, the header not
-        counted) and `hint`.
+        When the data cannot be used exactly as they are. The error has `column`, `rows` (from 1, below the header) and
+        `hint`.
 
     Examples
     --------
@@ -231,8 +230,8 @@ def read(
     >>> data.notes
     ("column 'won': 'no' is 0, 'yes' is 1",)
     """
-    how = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding, "header": header}
-    data = _read(model, source, missing, how, new, like, options)
+    form = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding, "header": header}
+    data = _read(model, source, missing, form, new, like, options)
     refuse_other_labels(model.labels, data)
     if like is not None:
         refuse_other_outcomes(outcomes_of(like), source if isinstance(source, Data) else data)
@@ -245,7 +244,7 @@ def _read(
     model: HasInputs,
     source: Any,
     missing: str,
-    how: Mapping[str, Any],
+    form: Mapping[str, Any],
     new: bool,
     like: Arrays | None,
     options: Mapping[str, Any],
@@ -255,18 +254,18 @@ def _read(
         raise InputError(f"this needs the rows, and {why}", "needs_rows", hint="bz.fit works without them")
     if isinstance(source, Data):
         return _checked_again(source, inputs, new, like)
-    asked = reading_of(inputs, source, {**how, "missing": missing, **options})
-    reading = {} if new or like is not None else asked  # other rows are nothing that can be written
+    arguments = reading_of(inputs, source, {**form, "missing": missing, **options})
+    reading = {} if new or like is not None else arguments  # new rows need the fit as well
     if not options and isinstance(source, Mapping) and inputs.is_canonical(source):
         data = _data(inputs.canonical(source, missing), type(source).__name__, inputs, new, reading)
         return _checked_again(data, inputs, new, like)
     if source is None:
         table, defaults = example_table(model, None)
         options = {**defaults, **options}
-        treatment = options.pop("missing", missing)  # the example's own; what the caller asks for comes first
+        treatment = options.pop("missing", missing)  # of the example, unless the caller chose another
         missing = treatment if missing == "refuse" else missing
     else:
-        table = inputs.own_table(source, how["decimal"]) or table_of(source, "text" in inputs.options, **how)
+        table = inputs.own_table(source, form["decimal"]) or table_of(source, "text" in inputs.options, **form)
         options = {**_as_in_the_fit(inputs, like, table, options), **options}
     parsed = inputs.parse(table, missing, new, like, **options)
     reading |= labels_of_rows(table, parsed) if isinstance(inputs, Series) and reading else {}
@@ -276,7 +275,7 @@ def _read(
 
 
 def _data(parsed: Parsed, name: str, inputs: Inputs, new: bool, reading: dict[str, Any]) -> Data:
-    """Keep the parsed data, with their row numbers in the table."""
+    """Return the parsed data, with their row numbers in the table."""
     reading = reading | ({} if parsed.outcomes is None else {OUTCOMES: list(parsed.outcomes)}) | parsed.reading
     data = Data(parsed.arrays, name, parsed.columns, parsed.notes, (inputs, new), reading)
     kept = next((note.kept for note in parsed.notes if isinstance(note, Kept)), None)
@@ -284,15 +283,15 @@ def _data(parsed: Parsed, name: str, inputs: Inputs, new: bool, reading: dict[st
 
 
 def _as_in_the_fit(inputs: Inputs, like: Arrays | None, table: Table, options: Mapping[str, object]) -> dict[str, Any]:
-    """Return the options that name the columns that the fit has used, where new rows have them too."""
+    """Return options that name the columns of the fit, where new rows have them too."""
     if not isinstance(like, Data):
         return {}
-    asked = like.reading.get("options", {})
-    if not {name for name, value in options.items() if value is not None} - {"positive"} <= asked.keys():
-        return {}  # of rows in another form
+    of_fit = like.reading.get("options", {})
+    if not {name for name, value in options.items() if value is not None} - {"positive"} <= of_fit.keys():
+        return {}  # the rows have another form
     name = getattr(inputs, "name", "")
     outcome = {} if name in inputs.options else {"column": like.columns.get(name)}
-    used = asked if isinstance(inputs, Corpus) else {**outcome, **like.columns, **asked}
+    used = of_fit if isinstance(inputs, Corpus) else {**outcome, **like.columns, **of_fit}
     names = (inputs.options - inputs.lists) & used.keys() - {"positive"}
     return {name: used[name] for name in names if used[name] in table.columns}
 
@@ -300,13 +299,13 @@ def _as_in_the_fit(inputs: Inputs, like: Arrays | None, table: Table, options: M
 def reading_of(inputs: Inputs, source: object, options: Mapping[str, object], **more: object) -> dict[str, Any]:
     """Return the options of reading, ready for JSON, as `Data.reading` keeps them."""
     place = "example" if source is None else "file" if isinstance(source, str | PathLike) else "memory"
-    asked = {name: value for name, value in options.items() if value is not None}
-    chosen = {name: value for name, value in asked.items() if name not in _DEFAULTS or value != _DEFAULTS[name]}
+    named = {name: value for name, value in options.items() if value is not None}
+    chosen = {name: value for name, value in named.items() if name not in _DEFAULTS or value != _DEFAULTS[name]}
     return {"from": place, "options": {n: _plain(v) for n, v in chosen.items()}, "inputs": repr(inputs), **more}
 
 
 def _plain(value: object) -> Any:
-    """Write the value of an option so that JSON has it and reading takes it for the same."""
+    """Return the value of an option in a form that JSON can store and `read` understands."""
     if isinstance(value, Mapping):
         return {str(name): _plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple | np.ndarray):
@@ -317,20 +316,20 @@ def _plain(value: object) -> Any:
 
 
 def _checked_again(data: Data, inputs: Inputs, new: bool, like: Arrays | None) -> Data:
-    """Check data by the rules of `inputs`, unless this has been done, with the codes that `like` has."""
+    """Check data by the rules of `inputs`, unless they were checked, with the codes of `like`."""
     labels = [name for name in inputs.coords if name != inputs.row_names]
-    alike = like is None or (like.keys() == data.keys() and all(np.array_equal(like[n], data[n]) for n in labels))
-    if alike and data.checked_for == (inputs, new):
+    has_codes = like is None or (like.keys() == data.keys() and all(np.array_equal(like[n], data[n]) for n in labels))
+    if has_codes and data.checked_for == (inputs, new):
         return data
-    if alike and inputs.is_canonical(data):
+    if has_codes and inputs.is_canonical(data):
         parsed = inputs.canonical(data.arrays)
     else:
-        # as the table they came from: codes mean nothing to another kind of inputs
+        # read their table: codes mean nothing to another kind of inputs
         made_by = data.checked_for[0] if data.checked_for else inputs
         table = read_table(made_by.table(data.arrays))
         parsed = inputs.parse(table, "mask" if "mask" in inputs.treatments else "refuse", new, like)
     notes = dict.fromkeys((*data.notes, *parsed.notes))
-    reading = data.reading if alike and not new and data.reading.get("inputs") == repr(inputs) else {}
+    reading = data.reading if has_codes and not new and data.reading.get("inputs") == repr(inputs) else {}
     checked = Data(parsed.arrays, data.source, data.columns, tuple(notes), (inputs, new), reading)
     return replace(checked, row_numbers=data.row_numbers) if checked.rows == data.rows else checked
 
@@ -354,37 +353,37 @@ def example(model: HasInputs, name: str | None = None, **options: object) -> Dat
     Raises
     ------
     InputError
-        When the model has no example of that name.
+        When the model has no example with the name.
     """
-    table, own = example_table(model, name)
-    data = read(model, table, **{**own, **options})
+    table, defaults = example_table(model, name)
+    data = read(model, table, **{**defaults, **options})
     of_rows = {name: data.reading[name] for name in (OUTCOMES, "times", NAMES, *KEPT) if name in data.reading}
     return replace(data, reading=reading_of(model.inputs, None, options, **of_rows))
 
 
 def own_example(model: HasInputs, source: str, digest: str) -> Example | None:
-    """Return the example of a model that data are, or None: both the file's name and the digest must be its own."""
-    named = (item for item in model.examples if item.file.removesuffix(PACKED) == source)
-    return next((item for item in named if _digest_of_example(_class_of(model), item.name) == digest), None)
+    """Return the example of a model with this file name and digest, or None."""
+    candidates = (item for item in model.examples if item.file.removesuffix(PACKED) == source)
+    return next((item for item in candidates if _digest_of_example(_class_of(model), item.name) == digest), None)
 
 
 @lru_cache(maxsize=64)
 def _digest_of_example(kind: HasInputs, name: str) -> str | None:
     try:
         return example(kind, name).digest
-    except (InputError, OSError):  # a plug-in may have lost it
+    except (InputError, OSError):  # the file of a plug-in may be missing
         return None
 
 
 def example_table(model: HasInputs, name: str | None = None) -> tuple[Table, dict[str, Any]]:
-    """Read the table of a model's example, by default the first, and return it with the options that it needs."""
+    """Return the table of a model's example, by default the first, and the options of reading that it needs."""
     if not model.examples:
         raise InputError(f"{_class_of(model).__name__} comes with no example", "no_example", hint="give the data")
-    known = {item.name: item for item in model.examples}
-    chosen = model.examples[0] if name is None else known.get(name)
+    by_name = {item.name: item for item in model.examples}
+    chosen = model.examples[0] if name is None else by_name.get(name)
     if chosen is None:
         problem = f"{_class_of(model).__name__} has no example {shown(name)}"
-        raise InputError(problem, "unknown_name", hint=f"it has {', '.join(known)}")
+        raise InputError(problem, "unknown_name", hint=f"it has {', '.join(by_name)}")
     with resources.as_file(_folder(model) / chosen.file) as path:
         return read_table(path), dict(chosen.options)
 
@@ -394,7 +393,7 @@ def _class_of(model: HasInputs) -> type:
 
 
 def _folder(model: HasInputs) -> Traversable:
-    """Find the folder ``data`` next to the module of the class that lists the examples."""
+    """Return the folder ``data`` next to the module of the class that lists the examples."""
     model_class = _class_of(model)
     owner = next((c for c in model_class.__mro__ if "examples" in vars(c)), model_class)
     return resources.files(owner.__module__.rpartition(".")[0] or owner.__module__) / "data"

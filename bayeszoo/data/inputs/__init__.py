@@ -1,4 +1,4 @@
-"""What the table of a model must hold, and the arrays that become of it."""
+"""The content that the table of a model must have, and the conversion of tables to arrays."""
 
 from bayeszoo.data.inputs.base import Arrays, Inputs, Measured, Parsed
 from bayeszoo.data.inputs.categories import Categories

@@ -1,4 +1,4 @@
-"""What every kind of input has in common."""
+"""The base of every kind of input."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ _MOST_POSSIBLE = 5000
 _MOST_GROUPS = 12
 
 _TELLING = ("count", "exposure")
-"""Names of columns that get a note where no option uses them."""
+"""Names of columns that get a note if no option uses them."""
 
 
 KEPT = ("scales", "coding", "lags")
-"""What `Data.reading` keeps of `Parsed`, under these names, so that further rows are read as the first were."""
+"""The fields of `Parsed` that `Data.reading` keeps, so that further rows are read in the same way."""
 
 
 @dataclass(frozen=True, eq=False)
 class Parsed:
-    """The canonical arrays, the outcome first; the user's columns for each role; and notes on all that was done.
+    """The canonical arrays, the outcome first; the user's columns for each role; and notes on all changes.
 
-    ``outcomes`` are the labels of a binary outcome that are 0, empty where none is, and 1; ``scales`` what columns were
-    divided by; ``coding`` how features became columns of numbers, where these are not the table's own; ``lags`` how
-    many there are, and how each sequence ends.
+    ``outcomes`` are the labels of a binary outcome that are 0 (empty if none is) and 1; ``scales`` the divisors of
+    columns; ``coding`` how features became columns of numbers, if these are not columns of the table; ``lags`` their
+    number, and the end of each sequence.
     """
 
     arrays: dict[str, np.ndarray]
@@ -47,61 +47,61 @@ class Parsed:
 
     @property
     def reading(self) -> dict[str, Any]:
-        """What of it is kept, where there is any."""
+        """The fields of `KEPT` that are not empty."""
         return {name: value for name in KEPT if (value := getattr(self, name))}
 
 
 class Layout(NamedTuple):
-    """How the canonical arrays of a kind of input hang together."""
+    """The coordinates, axes and codes of the canonical arrays of a kind of input."""
 
     coords: tuple[str, ...] = ()
-    """The coordinates: arrays of text that label another axis than the rows, or name the rows."""
+    """The coordinates: arrays of text that label an axis other than the rows, or name the rows."""
     dims: Mapping[str, tuple[str, ...]] = {}
-    """The axes after that of the rows, for the arrays that have any."""
+    """The further axes of arrays, after that of the rows."""
     coded: Mapping[str, str] = {}
-    """The coordinate that holds the labels, for the arrays that hold codes."""
+    """The coordinate with the labels, for each array of codes."""
     forms: tuple[set[str], ...] = ()
-    """The names of canonical arrays that belong together; only kinds with coordinates need them."""
+    """The sets of names of canonical arrays; only kinds with coordinates need them."""
 
 
 class Inputs(ABC):
-    """What the table of a model must hold.
+    """The content that the table of a model must have.
 
-    Its canonical arrays are indexed by data row along their first axis, but for the coordinates: arrays of text that
-    label another axis. (Where a row has several entries, as a document has words, the kind says how.) Every method is a
-    pure function.
+    The first axis of canonical arrays is that of the data rows, except for coordinates: arrays of text that label other
+    axes. (Kinds whose rows have several entries, such as the words of a document, describe their arrays.) Every method
+    is a pure function.
     """
 
     name: str
-    """The model's name of the outcome, by default that of the textbook. Kinds with labels have a name for their
-    ``axis``, a regression for its ``features``."""
+    """The model's name of the outcome, by default that of the textbook. Kinds with labels also name their ``axis``,
+    regressions their ``features``."""
 
     options: frozenset[str]
     """The names of the options that `parse` accepts."""
 
     lists: frozenset[str] = frozenset()
-    """Those of them that hold several names: a list, or text with commas."""
+    """The options that hold several names: a list, or text with commas."""
 
     elsewhere: Mapping[str, str] = {}
-    """For options of other kinds, which model has them."""
+    """A hint for each option that only other models have."""
 
     treatments: tuple[str, ...] = ("refuse", "drop")
-    """What `missing` may be."""
+    """The values that `missing` may have."""
 
     row_names: str | None = None
-    """The coordinate that names the rows, if there is one; all others label other axes."""
+    """The coordinate that names the rows, if any; other coordinates label other axes."""
 
     entries: tuple[str, ...] = ()
-    """Arrays with several entries a row, as a document has words: their first axis is not that of the rows."""
+    """Arrays with several entries for a row, such as words of a document: their first axis is not that of the rows."""
 
     is_in_order: ClassVar[bool] = False
-    """Whether rows are in the order of time, and a column may name sequences of them."""
+    """Whether rows are in order of time, and a column may name sequences of them."""
 
     layout: Layout = Layout()
     """Coordinates, axes and codes of the canonical arrays."""
 
     holds: str
-    """What the table must hold, in one line, with the fields of ``{0}``, the inputs."""
+    """The content of the table in one line, a format string for ``{0}``, the inputs."""
 
     @property
     def coords(self) -> tuple[str, ...]:
@@ -110,30 +110,30 @@ class Inputs(ABC):
 
     @property
     def dims(self) -> Mapping[str, tuple[str, ...]]:
-        """The axes after that of the rows, for the arrays that have any."""
+        """The further axes of arrays, after that of the rows."""
         return self.layout.dims
 
     @property
     def coded(self) -> Mapping[str, str]:
-        """The coordinate that holds the labels, for the arrays that hold codes."""
+        """The coordinate with the labels, for each array of codes."""
         return self.layout.coded
 
     def parse(
         self, table: Table, missing: str = "refuse", new: bool = False, like: Arrays | None = None, **options: Any
     ) -> Parsed:
-        """Check a table and turn it into arrays; None is the same as an option that is not given.
+        """Check a table and convert it to arrays; an option that is None counts as absent.
 
-        Of `new` rows, which are to be predicted, labels get the codes that they have in `like`, the arrays that the
-        model was fitted to, and where the model can do without it the outcome may be absent. A table that does not hold
-        what the model needs is an `InputError`.
+        In `new` rows, which are to be predicted, labels get the codes that they have in `like`, the arrays of the fit,
+        and the outcome may be absent if the model does not need it. A table without the content that the model needs
+        raises `InputError`.
         """
         chosen = self._given(table, missing, options)
         parsed = self._parse_new(table, missing, chosen, like) if new else self._parse(table, missing, chosen, None)
         used = {name for names in parsed.columns.values() for name in names.split(", ")}
         unused = [name for name in _TELLING if name in self.options and name in table.columns and name not in used]
         notes = (f"{table[name]} is not used; use it with --{name} {name}" for name in unused)
-        others = [column for name, column in table.columns.items() if name not in used]
-        pooled = map(_about_groups, others if not new and not self.is_in_order else [])
+        unused_columns = [column for name, column in table.columns.items() if name not in used]
+        pooled = map(_about_groups, unused_columns if not new and not self.is_in_order else [])
         return replace(parsed, notes=(*table.notes, *parsed.notes, *notes, *filter(None, pooled)))
 
     @abstractmethod
@@ -156,17 +156,17 @@ class Inputs(ABC):
         return {name: (names_in if name in self.lists else _one)(name, value) for name, value in chosen.items()}
 
     def own_table(self, source: Any, decimal: str) -> Table | None:
-        """Read a Python object that only this kind of input understands; None leaves it to `read_table`."""
+        """Read a Python object that only this kind of input understands; return None to leave it to `read_table`."""
         return None
 
     def is_canonical(self, names: Iterable[object]) -> bool:
-        """Say whether a mapping with these names holds arrays and their coordinates, rather than a user's columns."""
+        """Say whether a mapping with these names holds canonical arrays and coordinates, and not a user's columns."""
         return set(map(str, names)) in self.layout.forms
 
     def canonical(self, arrays: Mapping[str, object], missing: str = "") -> Parsed:
-        """Check data that already have canonical names, such as ``{"y": [0, 1]}``, as strictly as a file.
+        """Check data with canonical names, such as ``{"y": [0, 1]}``, as strictly as a file.
 
-        Without coordinates they are checked as a table. By default masks are taken where they are this kind's own.
+        Data without coordinates are checked as a table. By default masks are allowed if this kind of input has them.
         """
         missing = missing or ("mask" if "mask" in self.treatments else "refuse")
         return self._canonical(arrays, missing) if self.is_canonical(arrays) else self._as_table(arrays, missing)
@@ -175,15 +175,15 @@ class Inputs(ABC):
         return self.parse(self.own_table(arrays, ".") or read_table(arrays), missing)
 
     def _canonical(self, arrays: Mapping[str, object], missing: str) -> Parsed:
-        """Check arrays and coordinates, of one of the forms of the layout; a kind without forms reads a table."""
+        """Check arrays and coordinates in one of the forms of the layout; kinds without forms read a table."""
         return self._as_table(arrays, missing)
 
     def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
-        """Return the columns of a table that `parse`, with the options of `reading`, takes back to `arrays`."""
+        """Return the columns of a table from which `parse`, with the options of `reading`, makes `arrays`."""
         return dict(arrays)
 
     def reading(self, arrays: Arrays) -> dict[str, Any]:
-        """Return the options with which `parse` takes the table of `arrays` back: where possible none."""
+        """Return the options with which `parse` makes `arrays` from their table, as few as possible."""
         return {}
 
     def has_outcome(self, arrays: Arrays) -> bool:
@@ -191,17 +191,17 @@ class Inputs(ABC):
         return True
 
     def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
-        """Return `rows` further observations with the labels of a fit and an unknown outcome, coded as 0."""
+        """Return further observations with the labels of a fit, and unknown outcomes as 0."""
         size = (rows, *(len(arrays[axis]) for axis in self.dims.get(self.name, ())))
         kind = arrays[self.name].dtype if self.name in arrays else np.int64
         return {self.name: np.zeros(size, kind), **{axis: arrays[axis] for axis in self.coords}}
 
     def other_forms(self, arrays: Arrays) -> list[dict[str, np.ndarray]]:
-        """Return the same outcomes in the other forms that a table may take, for the checks of a model."""
+        """Return the same outcomes in other forms of table, for the checks of a model."""
         return []
 
     def possible(self, arrays: Arrays | None = None) -> Iterator[dict[str, np.ndarray]] | None:
-        """Go through every data set of a few observations, or return None where they cannot be counted."""
+        """Yield every data set of a few observations; return None if there are infinitely many."""
         return None
 
     def size(self, arrays: Arrays) -> int:
@@ -209,12 +209,12 @@ class Inputs(ABC):
         return len(self.outcome(arrays))
 
     def split(self, arrays: Arrays, at: int) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-        """Split the rows into those before index `at` and the rest."""
+        """Split the rows into those before index `at` and those from it on."""
         rows = np.arange(self.size(arrays))
         return self.reordered(arrays, rows[:at]), self.reordered(arrays, rows[at:])
 
     def reordered(self, arrays: Arrays, permutation: np.ndarray) -> dict[str, np.ndarray]:
-        """Take the rows of `permutation`, an array of row indices, in its order."""
+        """Return the rows at the indices `permutation`, in its order."""
         return {name: values if name in self.coords else values[permutation] for name, values in arrays.items()}
 
     def without(self, arrays: Arrays, row: int) -> dict[str, np.ndarray]:
@@ -222,19 +222,19 @@ class Inputs(ABC):
         return self.reordered(arrays, np.delete(np.arange(self.size(arrays)), row))
 
     def alike(self, arrays: Arrays) -> np.ndarray:
-        """Return a number for each row, the same for equal rows."""
+        """Return a number for each row, equal for equal rows."""
         values = (np.asarray(values) for name, values in arrays.items() if name not in self.coords)
         _, place = np.unique(np.hstack([v.reshape(len(v), -1) for v in values]), axis=0, return_inverse=True)
         return np.ravel(place)
 
     def features_of(self, arrays: Arrays) -> dict[str, Any]:
-        """Return the values of the first row by name, as the user's table has them."""
+        """Return the values of the first row by name, as in the user's table."""
         return {name: values[0] for name, values in self.table(arrays).items()}
 
     def relabelled(self, arrays: Arrays, axis: str, permutation: np.ndarray) -> dict[str, np.ndarray]:
-        """Put the labels of the coordinate `axis` in the order of `permutation`: the same data in other codes.
+        """Return the same data with the labels of `axis` in the order of `permutation`, and new codes.
 
-        The code -1 of a missing label stays.
+        The code -1 of missing labels stays.
         """
         place = np.argsort(permutation)
         codes = (name for name in arrays if self.coded.get(name) == axis)
@@ -245,24 +245,24 @@ class Inputs(ABC):
         return {**moved, axis: arrays[axis][permutation]}
 
     def outcome(self, arrays: Arrays) -> np.ndarray:
-        """Return the array, shape (rows,) or (rows, labels), whose distribution the model describes."""
+        """Return the array whose distribution the model describes, shape (rows,) or (rows, labels)."""
         return arrays[self.name]
 
     def indicators(self, arrays: Arrays, codes: np.ndarray, axis: str) -> np.ndarray:
-        """Return codes (rows,) along an axis as an indicator of each of its labels, (rows, labels)."""
+        """Return codes (rows,) as indicators of the labels of an axis, (rows, labels)."""
         return np.asarray(codes[:, None] == np.arange(len(arrays[axis])), dtype=np.float64)
 
     def observations(self, arrays: Arrays) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Return the distinct single observations as rows, and how often each occurs; by default every row once."""
+        """Return the distinct single observations as rows, and their counts; by default every row once."""
         return dict(arrays), np.ones(self.size(arrays), dtype=np.int64)
 
     def describe(self) -> str:
-        """Say in one line what the table must hold."""
+        """Return one line about the content that the table must have."""
         return self.holds.format(self)
 
 
 class Measured(Inputs):
-    """Real numbers, which have a unit and an origin; the outcome is the array `name`."""
+    """Real numbers with a unit and an origin; the outcome is the array `name`."""
 
     def in_units(self, arrays: Arrays, factor: float, shift: float = 0.0) -> dict[str, np.ndarray]:
         """Return the data with every outcome y as ``factor * y + shift``."""
@@ -270,17 +270,17 @@ class Measured(Inputs):
 
 
 def _about_groups(column: Column) -> str:
-    """Say that a column that is not used may name groups of rows: it holds a few words, most of them repeated."""
+    """Return a note if an unused column may name groups of rows: it has few words, most of them repeated."""
     words = _few_words(column)
     if not 2 <= len(words) <= len(column) // 2 or are_numbers(column):
         return ""
     names = quoted(sorted(words))
     unused = f"{column} ({names}) is not used: all rows are taken together"
-    return f"{unused}; `fit --by {column.name}` fits each group by itself"
+    return f"{unused}; `fit --by {column.name}` fits each group separately"
 
 
 def _few_words(column: Column) -> set[str]:
-    """Return the words in a column, or nothing where there are more than a few of them or all are numbers."""
+    """Return the distinct words in a column; empty if there are many, or if all cells are numbers."""
     words = set[str]()
     for value in () if isinstance(column.cells, Numbers) else column.values:
         words.add(str(value).strip())
@@ -296,7 +296,7 @@ def _one(name: str, value: object) -> str:
 
 
 def names_in(name: str, value: object) -> list[str]:
-    """Read a list of names: a Python list, or text as it comes from the command line."""
+    """Read a list of names: a Python list, or text from the command line."""
     if isinstance(value, str):
         value = next(csv.reader([value], skipinitialspace=True), [])
     if not isinstance(value, list | tuple | np.ndarray):
@@ -313,27 +313,27 @@ def names_in(name: str, value: object) -> list[str]:
 def columns_of(
     name: str, source: object, axis: str, labels: np.ndarray | None = None, decimal: str = "."
 ) -> list[Column]:
-    """Take an object of two dimensions apart: its columns, called by the labels of an axis.
+    """Return the columns of a two-dimensional object, named by the labels of an axis.
 
-    Without labels they are called as in their data frame, or else numbered, such as ``x1`` for the matrix ``X``.
+    Without labels they have the names of their data frame, or numbers, such as ``x1`` for the matrix ``X``.
     """
     columns = columns_of_matrix(name, source, decimal)
-    own = [column.name for column in columns]
-    called = own if is_frame(source) else [f"{name.lower()}{i + 1}" for i in range(len(own))]
-    called = called if labels is None else labels.tolist()
-    if len(own) != len(called):
-        raise InputError(f"{name} has {len(own)} columns, but there are {len(called)} labels", "wrong_shape")
-    if is_frame(source) and called != own:
-        raise InputError(f"{name} has columns {quoted(own)}, {axis} holds {quoted(called)}", "labels_differ")
+    names = [column.name for column in columns]
+    wanted = names if is_frame(source) else [f"{name.lower()}{i + 1}" for i in range(len(names))]
+    wanted = wanted if labels is None else labels.tolist()
+    if len(names) != len(wanted):
+        raise InputError(f"{name} has {len(names)} columns, but there are {len(wanted)} labels", "wrong_shape")
+    if is_frame(source) and wanted != names:
+        raise InputError(f"{name} has columns {quoted(names)}, {axis} holds {quoted(wanted)}", "labels_differ")
     if not len(columns[0]):
         raise InputError("no data rows", "no_data")
-    return [replace(column, name=label) for label, column in zip(called, columns, strict=True)]
+    return [replace(column, name=label) for label, column in zip(wanted, columns, strict=True)]
 
 
 def every_code(labels: int) -> Iterator[np.ndarray]:
-    """Go through every four codes; where there would be too many, through every three, two or one."""
-    few = max((n for n in range(1, 5) if labels**n <= _MOST_POSSIBLE), default=1)
-    return (np.array(codes) for codes in itertools.product(range(labels), repeat=few))
+    """Yield every sequence of four codes; with too many of them, of three, two or one."""
+    length = max((n for n in range(1, 5) if labels**n <= _MOST_POSSIBLE), default=1)
+    return (np.array(codes) for codes in itertools.product(range(labels), repeat=length))
 
 
 def group_starts(rows: int) -> np.ndarray:
@@ -343,7 +343,7 @@ def group_starts(rows: int) -> np.ndarray:
 
 
 def distinct_pairs(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the distinct pairs of two columns, as two arrays, and how often each occurs."""
+    """Return the distinct pairs of two columns, as two arrays, and the count of each."""
     firsts, i = np.unique(first, return_inverse=True)
     seconds, j = np.unique(second, return_inverse=True)
     pairs, times = np.unique(i * len(seconds) + j, return_counts=True)
@@ -351,6 +351,6 @@ def distinct_pairs(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, n
 
 
 def listing(names: Iterable[str]) -> str:
-    """Write names as an option on the command line takes them, at most ten."""
+    """Return at most ten names in the form of an option on the command line."""
     names = list(names)
     return ",".join(map(escaped, names[:10])) + ",..." * (len(names) > 10)

@@ -32,9 +32,9 @@ COUNTS = "counts"
 class Categories(Inputs):
     """Outcomes in one of several categories: a column of labels, or counts.
 
-    The table holds one column of labels; or a column of labels and a column ``count`` of how often each occurs; or one
-    column of counts a category, each row a multinomial observation. The canonical arrays are the codes
-    `name`, shape (rows,), or ``counts``, shape (rows, categories), and the coordinate `axis` of labels.
+    The table holds one column of labels; or a column of labels and a column ``count`` of their counts; or one column of
+    counts for each category, where each row is a multinomial observation. The canonical arrays are the codes `name`,
+    shape (rows,), or ``counts``, shape (rows, categories), and the coordinate `axis` of labels.
     """
 
     name: str = "y"
@@ -49,7 +49,7 @@ class Categories(Inputs):
 
     @property
     def layout(self) -> Layout:  # type: ignore[override]
-        """Codes, or counts in a column a category, and the labels."""
+        """Codes, or a column of counts for each category, and the labels."""
         forms = {self.name, self.axis}, {COUNTS, self.axis}
         return Layout((self.axis,), {COUNTS: (self.axis,)}, {self.name: self.axis}, forms)
 
@@ -78,7 +78,7 @@ class Categories(Inputs):
         return Parsed(arrays, {self.name: column.name}, (*notes, *dropped))
 
     def _holds_counts(self, table: Table, alphabet: Alphabet) -> bool:
-        """Say whether every column is numbers, at least two of them, so that each must be a category."""
+        """Say whether there are at least two columns, all of numbers, which must then be categories."""
         if alphabet.fitted and set(alphabet.labels or ()) == table.columns.keys():
             return True
         if len(table.columns) < 2 or not all(map(are_numbers, table.columns.values())):
@@ -86,7 +86,7 @@ class Categories(Inputs):
         unclear = next((name for name in (self.name, "count") if name in table.columns), None)
         if unclear is None:
             return True
-        hint = f"say --columns {listing(table.columns)} if it is, else --column or --count"
+        hint = f"give --columns {listing(table.columns)} if it is, else --column or --count"
         raise table[unclear].error("may be a category or not", "unclear_labels", hint=hint)
 
     def _from_counted(self, column: Column, count: Column, missing: str, alphabet: Alphabet) -> Parsed:
@@ -128,7 +128,7 @@ class Categories(Inputs):
         return dict(zip(labels.tolist(), arrays[COUNTS].T, strict=True))
 
     def reading(self, arrays: Arrays) -> dict[str, Any]:
-        """Name the categories if they are not the occurring ones, in order."""
+        """Return the option that names the categories, unless they are the occurring ones, in order."""
         labels = arrays[self.axis].tolist()
         if self.name in arrays:
             occur = in_order(arrays[self.axis][np.unique(arrays[self.name])].tolist())
@@ -136,15 +136,15 @@ class Categories(Inputs):
         return {"columns": labels} if {self.name, "count"} & set(labels) else {}
 
     def other_forms(self, arrays: Arrays) -> list[dict[str, np.ndarray]]:
-        """Return counts of one, two, three, ... of the rows at a time."""
+        """Return the counts of groups of one, two, three, ... rows."""
         if COUNTS in arrays:
             return []
         starts = group_starts(self.size(arrays))
-        each = np.eye(len(arrays[self.axis]), dtype=np.int64)[arrays[self.name]]
-        return [{COUNTS: np.add.reduceat(each, starts), self.axis: arrays[self.axis]}]
+        indicators = np.eye(len(arrays[self.axis]), dtype=np.int64)[arrays[self.name]]
+        return [{COUNTS: np.add.reduceat(indicators, starts), self.axis: arrays[self.axis]}]
 
     def possible(self, arrays: Arrays | None = None) -> Iterator[dict[str, np.ndarray]]:
-        """Go through every four outcomes, or fewer where there are many categories."""
+        """Yield every sequence of four outcomes, or fewer with many categories."""
         labels = np.array(["a", "b", "c"]) if arrays is None else arrays[self.axis]
         return ({self.name: outcomes, self.axis: labels} for outcomes in every_code(len(labels)))
 
@@ -153,7 +153,7 @@ class Categories(Inputs):
         return arrays[self.name if self.name in arrays else COUNTS]
 
     def observations(self, arrays: Arrays) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Return one row a category, and how often each occurs."""
+        """Return one row for each category, and its count."""
         labels = arrays[self.axis]
         rows = {self.name: np.arange(len(labels)), self.axis: labels}
         if COUNTS in arrays:
@@ -162,7 +162,7 @@ class Categories(Inputs):
 
 
 def _about_sums(counts: np.ndarray) -> tuple[str, ...]:
-    """Refuse counts that add up to nothing or to more than float64 can count, and say which rows are all 0."""
+    """Refuse counts whose sum is 0 or too large for float64; return a note on rows that are all 0."""
     total = math.fsum(counts.ravel())
     if total == 0:
         raise InputError("the counts add up to 0: there are no observations", "no_data")

@@ -1,4 +1,4 @@
-"""An outcome that is one of several classes, and the features that it is explained by."""
+"""An outcome that is one of several classes, and the features that explain it."""
 
 from __future__ import annotations
 
@@ -26,16 +26,15 @@ from bayeszoo.data.table.table import Column, Table
 
 CLASS, CLASSES = "class", "classes"
 _COUNTS = ("count", "counts", "freq", "frequency")
-"""Names of columns that say how often a row occurs, which are no features unless that is asked for."""
+"""Names of columns that may count repeated rows; they are features only if named."""
 
 
 @dataclass(frozen=True)
 class ClassRegression(WithFeatures):
-    """One column of labels, the class of each row, and columns of features, as of `WithFeatures`.
+    """One column of labels, the class of each row, and columns of features, as in `WithFeatures`.
 
-    The option ``classes`` says which there are, in which order; the first is the one that others are compared with. By
-    default the occurring ones, in order. The canonical arrays are codes, `name`, and the coordinate ``class`` of
-    their labels besides those of `WithFeatures`.
+    The option ``classes`` lists the classes in order, the reference first; by default the occurring ones, in order. The
+    canonical arrays are the codes `name`, the coordinate ``class`` of their labels, and those of `WithFeatures`.
     """
 
     options = WithFeatures.options | {CLASSES}
@@ -75,8 +74,8 @@ class ClassRegression(WithFeatures):
         parsed = super()._arrays(outcome, beside, features, coding, missing, like, options)
         alphabet = alphabet_of(options, like)
         if not outcome:
-            known = {} if alphabet.labels is None else {CLASS: label_array(alphabet.labels)}
-            return replace(parsed, arrays={**parsed.arrays, **known})
+            labels = {} if alphabet.labels is None else {CLASS: label_array(alphabet.labels)}
+            return replace(parsed, arrays={**parsed.arrays, **labels})
         coded, notes = classes_of(outcome[0], parsed.arrays[self.name], alphabet)
         arrays = {self.name: coded.codes.astype(np.int64), CLASS: label_array(coded.labels)}
         return replace(
@@ -92,7 +91,7 @@ class ClassRegression(WithFeatures):
         parts = {name: values for name, values in arrays.items() if name != CLASS}
         if self.name in parts:
             _, codes = checked_codes(self.name, parts[self.name], labels)
-            texts = ["" if np.isnan(each) else labels[int(each)] for each in codes]
+            texts = ["" if np.isnan(code) else labels[int(code)] for code in codes]
             parts[self.name] = np.array(texts, dtype=str)
         return super()._canonical(parts, missing, {CLASSES: labels.tolist()})
 
@@ -103,7 +102,7 @@ class ClassRegression(WithFeatures):
         return super().table({**arrays, self.name: arrays[CLASS][arrays[self.name]]})
 
     def reading(self, arrays: Arrays) -> dict[str, Any]:
-        """Name the outcome where a feature is called as it usually is, and the classes unless they occur in order."""
+        """Return options that name the outcome, if a feature has its name, and the classes, unless in order."""
         named = super().reading(arrays)
         if not self.has_outcome(arrays):
             return named
@@ -111,25 +110,25 @@ class ClassRegression(WithFeatures):
 
 
 def named_classes(arrays: Arrays, name: str) -> dict[str, list[str]]:
-    """Return the option that names all classes, unless those that occur are all, in order."""
+    """Return the option that names the classes, unless they are the occurring ones, in order."""
     labels = arrays[CLASS].tolist()
     return {} if labels == in_order(arrays[CLASS][np.unique(arrays[name])].tolist()) else {CLASSES: labels}
 
 
 def alphabet_of(options: Mapping[str, Any], like: Arrays | None) -> Alphabet:
-    """Return the classes of the fit, of the option ``classes``, or else those that will be found."""
+    """Return the classes of the fit or of the option ``classes``; else the alphabet is open."""
     return Alphabet.of("class", CLASSES, options.get(CLASSES), (like or {}).get(CLASS))
 
 
 def trimmed(column: Column) -> Column:
-    """Return the labels of the column without the spaces around them; those left empty are missing."""
+    """Return the column with spaces around labels removed; empty labels are missing."""
     texts = texts_of(column)
-    labels = {text: text.strip() for text in set(texts)}  # of a million cells a few are distinct
+    labels = {text: text.strip() for text in set(texts)}  # few of a million cells are distinct
     return replace(column, cells=[labels[text] for text in texts])
 
 
 def classes_of(column: Column, codes: np.ndarray, alphabet: Alphabet) -> tuple[Coded, tuple[str, ...]]:
-    """Return the codes of the rows that were kept, among the classes that these have or the alphabet, and notes."""
+    """Return the codes of the kept rows among their classes, or those of the alphabet, and notes."""
     labels = alphabet.labels or coded_of(trimmed(column)).labels
     coded, notes = alphabet.finished(str(column), Coded(labels, codes.astype(np.float64)))
     counts = np.bincount(coded.codes.astype(np.int64), minlength=len(coded.labels))
@@ -140,15 +139,15 @@ def classes_of(column: Column, codes: np.ndarray, alphabet: Alphabet) -> tuple[C
 
 
 def refuse_unclear_counts(table: Table, features: Iterable[str], remedy: str) -> None:
-    """Refuse a column that by its name says how often each row occurs, where no option says what it is."""
+    """Refuse a column whose name suggests counts of rows, unless an option says what it is."""
     counts = next((name for name in features if name.lower() in _COUNTS), None)
     if counts is not None:
-        hint = f"{remedy}, or if it is a feature name all with --features"
+        hint = f"{remedy}, or if it is a feature name all features with --features"
         raise table[counts].error("may say how often each row occurs, which would be lost", "unclear_counts", hint=hint)
 
 
 def refuse_measurements(column: Column, classes: int, rows: int) -> None:
-    """Refuse a column that measures, or names rows: with as many classes as rows, or nearly so."""
+    """Refuse a column of measurements or names of rows, with nearly as many classes as rows."""
     if classes > 2 and 2 * classes > rows:
         hint = "a number goes to linear_regression; if these are classes, name them with --classes"
         raise column.error(

@@ -1,4 +1,4 @@
-"""An outcome that is counted, and the features that it is explained by: successes of trials, and events."""
+"""A counted outcome, successes of trials or events, and the features that explain it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bayeszoo.errors import InputError
 class BinaryRegression(WithFeatures):
     """One column of the outcome, 0 or 1 or two labels with the option ``positive``, and columns of features.
 
-    Or instead columns of successes and ``trials``: the outcome then counts the successes.
+    Or columns of successes and ``trials``: the outcome is then the number of successes.
     """
 
     options = WithFeatures.options | {"positive", "successes", "trials"}
@@ -44,7 +44,7 @@ class BinaryRegression(WithFeatures):
             raise InputError(
                 "successes and trials go together",
                 "options_go_together",
-                hint="say which column holds them with --trials",
+                hint="name the column of trials with --trials",
             )
         return chosen if successes is None else {**chosen, "target": successes}
 
@@ -59,17 +59,17 @@ class BinaryRegression(WithFeatures):
             )
 
     def observations(self, arrays: Arrays) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Return of each row with trials a failure and a success, and how often each occurs."""
+        """Return a failure and a success for each row with trials, and the count of each."""
         if self.beside not in arrays:
             return super().observations(arrays)
         twice = np.repeat(np.arange(self.size(arrays)), 2)
         single = {name: values for name, values in self.reordered(arrays, twice).items() if name != self.beside}
         successes, trials = arrays[self.name], arrays[self.beside]
-        both = np.stack([trials - successes, successes], axis=1).astype(np.int64)
-        return {**single, self.name: np.tile([0, 1], self.size(arrays))}, np.ravel(both)
+        counts = np.stack([trials - successes, successes], axis=1).astype(np.int64)
+        return {**single, self.name: np.tile([0, 1], self.size(arrays))}, np.ravel(counts)
 
     def other_forms(self, arrays: Arrays) -> list[dict[str, np.ndarray]]:
-        """Return rows of one, two, three or four trials with the same outcomes in each."""
+        """Return rows of one, two, three or four trials with equal outcomes."""
         if self.beside in arrays:
             return []
         trials = 1 + np.arange(self.size(arrays)) % 4
@@ -78,15 +78,15 @@ class BinaryRegression(WithFeatures):
     def _outcome(self, column: Column, options: Mapping[str, Any], like: Arrays | None) -> Outcomes:
         if self.beside in options:
             return Outcomes(to_counts(column))
-        known = getattr(like, "reading", {}).get(OUTCOMES, ())
-        return read_outcomes(column, options.get("positive"), known)
+        labels = getattr(like, "reading", {}).get(OUTCOMES, ())
+        return read_outcomes(column, options.get("positive"), labels)
 
 
 @dataclass(frozen=True)
 class CountRegression(WithFeatures):
-    """One column of counts, perhaps one of how long each row was observed, its ``exposure``, and columns of features.
+    """One column of counts, perhaps one of the time of observation, ``exposure``, and columns of features.
 
-    A column that is called ``exposure`` is taken for it where no option says otherwise.
+    A column named ``exposure`` is used as exposure unless an option names another.
     """
 
     options = WithFeatures.options | {"exposure"}
@@ -118,5 +118,5 @@ class CountRegression(WithFeatures):
         return parsed
 
     def other_forms(self, arrays: Arrays) -> list[dict[str, np.ndarray]]:
-        """Return the same counts, made in unequal times."""
+        """Return the same counts with unequal exposures."""
         return [] if self.beside in arrays else [{**arrays, self.beside: 0.5 + np.arange(self.size(arrays)) % 4}]

@@ -1,4 +1,4 @@
-"""Outcomes that are counted: zeros and ones, and events, perhaps with the time or the space in which they happened."""
+"""Counted outcomes: zeros and ones, or events, perhaps with the time or space in which they happened."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _POSITIVE_WORDS = frozenset({"true", "yes", "t", "y"})
 
 
 class Outcomes(NamedTuple):
-    """Zeros and ones, NaN where missing; how labels were read; and which label is 0, which is 1."""
+    """Zeros and ones, NaN where missing; notes on labels; and the labels that are 0 and 1."""
 
     values: np.ndarray
     notes: tuple[str, ...] = ()
@@ -42,10 +42,10 @@ class Outcomes(NamedTuple):
 
 @dataclass(frozen=True)
 class Binary(Inputs):
-    """Outcomes that are 0 or 1: a column of them, or counts of them.
+    """Outcomes that are 0 or 1, as a column or as counts.
 
     The table holds one column of 0 and 1 (or of two labels, with ``positive``); or columns ``successes`` and
-    ``trials``; or a column of labels and a column ``count`` of how often each occurs.
+    ``trials``; or a column of labels and a column ``count`` of their counts.
     """
 
     name: str = "y"
@@ -78,9 +78,9 @@ class Binary(Inputs):
         return arrays["successes" if "successes" in arrays else self.name]
 
     def _parse_new(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
-        """Parse a table of ``trials`` alone, which asks for the number of successes, or any other as for a fit."""
-        alone = not options and "trials" in table.columns and "successes" not in table.columns
-        if not (options.keys() == {"trials"} or alone):
+        """Parse a table of only ``trials``, whose successes are to be predicted, or any other table as for a fit."""
+        has_only_trials = not options and "trials" in table.columns and "successes" not in table.columns
+        if not (options.keys() == {"trials"} or has_only_trials):
             return self._parse(table, missing, options, like)
         trials = table[options.get("trials", "trials")]
         (counts,), dropped = complete([trials], [to_counts(trials)], missing)
@@ -91,7 +91,7 @@ class Binary(Inputs):
         return set(arrays) != {"trials"}
 
     def other_forms(self, arrays: Arrays) -> list[dict[str, np.ndarray]]:
-        """Return counts of one, two, three, ... of the rows at a time."""
+        """Return the counts of groups of one, two, three, ... rows."""
         if "trials" in arrays:
             return []
         starts = group_starts(self.size(arrays))
@@ -99,11 +99,11 @@ class Binary(Inputs):
         return [{"successes": np.add.reduceat(self.outcome(arrays), starts), "trials": trials}]
 
     def possible(self, arrays: Arrays | None = None) -> Iterator[dict[str, np.ndarray]]:
-        """Go through every four outcomes."""
+        """Yield every sequence of four outcomes."""
         return ({self.name: outcomes} for outcomes in every_code(2))
 
     def observations(self, arrays: Arrays) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Return a failure and a success as rows, and how many of each the data hold."""
+        """Return a failure and a success as rows, and their counts in the data."""
         outcome = self.outcome(arrays)
         successes = int(outcome.sum())
         trials = int(arrays["trials"].sum()) if "trials" in arrays else len(outcome)
@@ -111,12 +111,12 @@ class Binary(Inputs):
 
 
 def read_outcomes(column: Column, positive: str | None, known: Sequence[str] = ()) -> Outcomes:
-    """Convert a column to 0 and 1, NaN where missing; the labels ``known`` from a fit mean what they do there."""
+    """Convert a column to 0 and 1, NaN where missing; the labels ``known`` from a fit keep their meaning."""
     if positive is None and known and {*texts_of(column)} <= {"", *known}:
         positive = known[1]
     if positive is not None:
         return _from_labels(column, positive, known)
-    column = replace(column, is_categorical=False)  # the labels 0 and 1 mean what the numbers do
+    column = replace(column, is_categorical=False)  # the labels 0 and 1 mean the numbers
     if isinstance(column.cells, Numbers):
         pass  # there are no labels
     elif isinstance(column.values, list):
@@ -129,14 +129,14 @@ def read_outcomes(column: Column, positive: str | None, known: Sequence[str] = (
 
 
 def _refuse_labels(column: Column, cells: list[str], known: Sequence[str]) -> None:
-    """Refuse text that is not numbers, with the option to use when it looks like two labels."""
+    """Refuse text that is not numbers; name the option to use if there are at most two labels."""
     labels = {label for label in set(cells) if label.strip().lower() not in MISSING}
     words = sorted(label for label in labels if number(label, column.decimal) is None or is_code(label))
     if words and len(labels) == len(words) <= 2:
         words.sort(key=lambda label: label.lower() not in _POSITIVE_WORDS)
-        clear = len(words) == 1 or words[0].lower() in _POSITIVE_WORDS
+        is_clear = len(words) == 1 or words[0].lower() in _POSITIVE_WORDS
         short = [escaped(word[:40]) for word in words]
-        chosen = known[1:] or (short[:1] if clear else short)
+        chosen = known[1:] or (short[:1] if is_clear else short)
         choices = " or ".join(f"--positive {shlex.quote(word)}" for word in chosen)
         raise column.error(f"holds {'/'.join(short)}: use {choices}", "positive_needed")
     if words:
@@ -153,8 +153,8 @@ def _from_labels(column: Column, positive: str, known: Sequence[str]) -> Outcome
         raise column.error(f"has no {shown(positive)}", "unknown_label", hint=f"it holds {listing}")
     others = [label for label in distinct if label != positive]
     if len(others) > 1:
-        besides = "two" if positive in distinct else f"one besides {shown(positive)}"
-        raise column.error(f"holds {len(distinct)} labels, not {besides}: {listing}", "not_binary")
+        allowed = "two" if positive in distinct else f"one besides {shown(positive)}"
+        raise column.error(f"holds {len(distinct)} labels, not {allowed}: {listing}", "not_binary")
     code = {"": np.nan, **dict.fromkeys(distinct, 0.0), positive: 1.0}
     outcomes = np.fromiter(map(code.__getitem__, texts), np.float64, len(texts))
     note = f"{column}: " + ", ".join(f"{shown(label)} is {code[label]:.0f}" for label in distinct)
@@ -186,10 +186,10 @@ def _parse_counted(column: Column, read: Outcomes, count: Column, missing: str) 
 
 @dataclass(frozen=True)
 class Counts(Inputs):
-    """One column of counts, with an ``exposure`` where the rows were not observed for equally long.
+    """One column of counts, with an ``exposure`` if rows were not observed for equal times.
 
-    The canonical arrays are the counts and, where there is one, ``exposure``. A column of the table that is called so
-    is used when no option is given. A column ``count`` says how many rows each row stands for.
+    The canonical arrays are the counts and, if there is one, ``exposure``. A column of this name is used if no option
+    is given. A column ``count`` gives the number of rows that a row stands for.
     """
 
     name: str = "y"
@@ -214,7 +214,7 @@ class Counts(Inputs):
     def _with_exposure(
         self, table: Table, options: dict[str, Any], like: Arrays | None
     ) -> tuple[dict[str, Any], tuple[str, ...]]:
-        """Add the column called ``exposure`` to no options, and compare with the fit."""
+        """Add the column ``exposure`` if there are no options, and refuse rows that differ from the fit in this."""
         notes: tuple[str, ...] = ()
         if not options and EXPOSURE in table.columns and len(table.columns) > 1:
             options, notes = {EXPOSURE: EXPOSURE}, (f"{table[EXPOSURE]}: the exposure of each row",)
@@ -243,7 +243,7 @@ class Counts(Inputs):
         return Parsed(values, {name: column.name for name, column in columns.items()}, (*notes, *dropped))
 
     def _parse_new(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
-        """Parse a table of the exposure alone, which asks for the counts, or any other as for a fit."""
+        """Parse a table of only the exposure, whose counts are to be predicted, or any other table as for a fit."""
         exposure = options.get(EXPOSURE, EXPOSURE)
         if not (options.keys() <= {EXPOSURE} and set(table.columns) == {exposure}):
             return self._parse(table, missing, options, like)
@@ -255,13 +255,13 @@ class Counts(Inputs):
         return self.name in arrays
 
     def other_forms(self, arrays: Arrays) -> list[dict[str, np.ndarray]]:
-        """Return the same counts, made in unequal times."""
+        """Return the same counts with unequal exposures."""
         if EXPOSURE in arrays:
             return []
         return [{**arrays, EXPOSURE: 0.5 + np.arange(self.size(arrays)) % 4}]
 
     def possible(self, arrays: Arrays | None = None) -> Iterator[dict[str, np.ndarray]]:
-        """Yield the single counts below 5000: only the far tail is left out."""
+        """Yield each single count below 5000, which leaves out only the far tail."""
         return ({self.name: np.array([count])} for count in range(5000))
 
     def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
@@ -275,7 +275,7 @@ class Counts(Inputs):
         return super().unseen(arrays, rows)
 
     def observations(self, arrays: Arrays) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Return the distinct counts, or pairs of count and exposure, and how many rows hold each."""
+        """Return the distinct counts, or pairs of count and exposure, and the number of rows with each."""
         if EXPOSURE not in arrays:
             values, times = np.unique(arrays[self.name], return_counts=True)
             return {self.name: values}, times

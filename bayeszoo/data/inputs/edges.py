@@ -21,16 +21,16 @@ PLACE, FIRST, SECOND = "place", "first", "second"
 
 @dataclass(frozen=True)
 class Edges(Inputs):
-    """An undirected graph, and one of two labels for some of its nodes: an edge a row, or the label of a node a row.
+    """An undirected graph, and one of two labels for some of its nodes; a row is an edge or the label of a node.
 
-    The table has columns ``node`` and ``neighbour``, or others by the options of these names; perhaps ``weight``, how
-    strong an edge is, > 0; and ``label``, 0 and 1 or two labels with the option ``positive``. A row with a neighbour is
-    an edge; one without says the label of its node, or without a label that the node exists. In Python also a pair of a
-    networkx graph and a mapping of nodes to labels. Rows to be predicted are a column ``node``, or the told nodes of
-    such a table.
+    The table has columns ``node`` and ``neighbour``, or others named by these options; perhaps ``weight``, the strength
+    of an edge, > 0; and ``label``, 0 and 1 or two labels with the option ``positive``. A row with a neighbour is an
+    edge; a row without one gives the label of its node, or only lists the node. In Python also a pair of a networkx
+    graph and a mapping of nodes to labels. Rows to be predicted are a column ``node``, or the labelled nodes of such a
+    table.
 
-    The canonical arrays are `name` (rows,), the labels, of the nodes with the codes ``place`` (rows,); the ends
-    ``first`` and ``second`` and the ``weight`` of the edges, (edges,); and the coordinate ``node``.
+    The canonical arrays are the labels `name` (rows,) of the nodes with the codes ``place`` (rows,); the ends ``first``
+    and ``second`` and the ``weight`` of edges (edges,); and the coordinate ``node``.
     """
 
     name: str = "y"
@@ -44,7 +44,7 @@ class Edges(Inputs):
 
     @property
     def layout(self) -> Layout:  # type: ignore[override]
-        """Nodes have names."""
+        """The nodes are a coordinate."""
         arrays = {self.name, PLACE, FIRST, SECOND, WEIGHT, NODE}
         return Layout((NODE,), {}, dict.fromkeys((PLACE, FIRST, SECOND), NODE), (arrays,))
 
@@ -54,7 +54,7 @@ class Edges(Inputs):
             return None
         graph, labels = source
         if not callable(getattr(graph, "is_directed", None)):
-            kind, hint = type(graph).__name__, "networkx.Graph(EDGES) makes one of pairs of nodes"
+            kind, hint = type(graph).__name__, "networkx.Graph(EDGES) makes a graph from pairs of nodes"
             raise InputError(
                 f"a graph and labels: the first is a {kind} and no networkx graph", "wrong_type", hint=hint
             )
@@ -64,9 +64,9 @@ class Edges(Inputs):
         if unknown is not None:
             raise InputError(f"the label of {shown(unknown)}, which is no node", "unknown_label")
         edges = list(graph.edges(data=WEIGHT, default=1.0))
-        alone = [node for node in graph if node not in labels]
+        unlabelled = [node for node in graph if node not in labels]
         rows = [(a, b, w, "") for a, b, w in edges] + [(a, "", "", labels[a]) for a in labels]
-        rows += [(a, "", "", "") for a in alone]
+        rows += [(a, "", "", "") for a in unlabelled]
         columns = (list(map(str, values)) for values in zip(*rows, strict=True)) if rows else ([], [], [], [])
         return read_table(dict(zip((NODE, NEIGHBOUR, WEIGHT, LABEL), columns, strict=True)))
 
@@ -77,22 +77,22 @@ class Edges(Inputs):
         ends = [code(columns[NODE]), code(columns[NEIGHBOUR])]
         columns[NODE].refuse(np.isnan(ends[0].codes), "is empty", "missing_values")
         nodes = code(to_column(NODE, [*ends[0].labels, *ends[1].labels])).labels
-        first, second = (own.among(nodes).codes for own in ends)
+        first, second = (end.among(nodes).codes for end in ends)
         is_edge = ~np.isnan(second)
         columns[NEIGHBOUR].refuse(is_edge & (first == second), "is the node itself", "self_loop")
         labels = read_outcomes(columns[LABEL], options.get("positive"))
         columns[LABEL].refuse(is_edge & ~np.isnan(labels.values), "is that of an edge, not of a node", "label_of_edge")
         weights = _weights(columns.get(WEIGHT), is_edge)
         edges, notes = _once(columns[NEIGHBOUR], first[is_edge], second[is_edge], weights, is_edge)
-        told = np.flatnonzero(~np.isnan(labels.values))
-        if not len(told):
-            raise columns[LABEL].error("has no label of a node: nothing is told", "no_data")
-        twice = np.flatnonzero(np.bincount(first[told].astype(np.int64), minlength=len(nodes)) > 1)
+        labelled = np.flatnonzero(~np.isnan(labels.values))
+        if not len(labelled):
+            raise columns[LABEL].error("has no label of a node", "no_data")
+        twice = np.flatnonzero(np.bincount(first[labelled].astype(np.int64), minlength=len(nodes)) > 1)
         if len(twice):
-            rows = told[first[told] == twice[0]]
+            rows = labelled[first[labelled] == twice[0]]
             raise columns[NODE].error("has its label twice", "duplicate_rows", rows)
-        told = told[np.argsort(first[told])]
-        arrays = {self.name: labels.values[told].astype(np.int64), PLACE: first[told].astype(np.int64), **edges}
+        labelled = labelled[np.argsort(first[labelled])]
+        arrays = {self.name: labels.values[labelled].astype(np.int64), PLACE: first[labelled].astype(np.int64), **edges}
         arrays |= {NODE: label_array(nodes)}
         used = {role: column.name for role, column in columns.items()}
         return Parsed(arrays, used, (*labels.notes, *notes), labels.labels)
@@ -101,16 +101,16 @@ class Edges(Inputs):
         column = table[options.get(NODE, NODE)]
         coded = Alphabet.of(NODE, "nodes", None, None if like is None else like[NODE]).coded(column)
         column.refuse(np.isnan(coded.codes), "is empty", "missing_values")
-        graph = {name: like[name] for name in (*self.entries, NODE)} if like is not None else _nothing(coded)
+        graph = {name: like[name] for name in (*self.entries, NODE)} if like is not None else _without_edges(coded)
         used, places = {NODE: column.name}, coded.codes.astype(np.int64)
         if (label := options.get(LABEL, LABEL)) not in table.columns:
             return Parsed({PLACE: places, **graph}, used)
-        known = getattr(like, "reading", {}).get(OUTCOMES, ())
-        labels = read_outcomes(table[label], options.get("positive"), known)
-        is_told = ~np.isnan(labels.values)
+        outcomes = getattr(like, "reading", {}).get(OUTCOMES, ())
+        labels = read_outcomes(table[label], options.get("positive"), outcomes)
+        is_labelled = ~np.isnan(labels.values)
         if options.get(NEIGHBOUR, NEIGHBOUR) not in table.columns:
-            table[label].refuse(~is_told, "is empty", "missing_values")
-        arrays = {self.name: labels.values[is_told].astype(np.int64), PLACE: places[is_told], **graph}
+            table[label].refuse(~is_labelled, "is empty", "missing_values")
+        arrays = {self.name: labels.values[is_labelled].astype(np.int64), PLACE: places[is_labelled], **graph}
         return Parsed(arrays, {**used, LABEL: label}, labels.notes, labels.labels)
 
     def _canonical(self, arrays: Mapping[str, object], missing: str) -> Parsed:
@@ -123,22 +123,22 @@ class Edges(Inputs):
         if not codes[FIRST].shape == codes[SECOND].shape == weight.shape:
             raise InputError("first, second and weight must have one entry an edge", "wrong_shape")
         if np.any(codes[FIRST] == codes[SECOND]) or not np.all((weight > 0) & np.isfinite(weight)):
-            raise InputError("edges are between two nodes, of a weight > 0", "out_of_range")
+            raise InputError("edges must join two nodes and have a weight > 0", "out_of_range")
         return Parsed({self.name: y.astype(np.int64), **codes, WEIGHT: weight, NODE: nodes}, {})
 
     def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
-        """Return the edges, then the labels, then nodes that have neither; of nodes without labels their names."""
+        """Return the edges, then the labels, then other nodes; only names for nodes to be predicted."""
         if self.name not in arrays:
             return {NODE: arrays[NODE][arrays[PLACE]]}
         nodes, edges = arrays[NODE], len(arrays[FIRST])
         touched = {*arrays[FIRST].tolist(), *arrays[SECOND].tolist(), *arrays[PLACE].tolist()}
-        alone = nodes[[i for i in range(len(nodes)) if i not in touched]]
-        rest = len(arrays[PLACE]) + len(alone)
-        texts = [[*map(repr, map(float, arrays[WEIGHT])), *[""] * rest], [""] * edges]
-        texts[1] = [*texts[1], *arrays[self.name].astype(str), *[""] * len(alone)]
+        others = nodes[[i for i in range(len(nodes)) if i not in touched]]
+        without_edge = len(arrays[PLACE]) + len(others)
+        texts = [[*map(repr, map(float, arrays[WEIGHT])), *[""] * without_edge], [""] * edges]
+        texts[1] = [*texts[1], *arrays[self.name].astype(str), *[""] * len(others)]
         return {
-            NODE: np.array([*nodes[arrays[FIRST]], *nodes[arrays[PLACE]], *alone], dtype=str),
-            NEIGHBOUR: np.array([*nodes[arrays[SECOND]], *[""] * rest], dtype=str),
+            NODE: np.array([*nodes[arrays[FIRST]], *nodes[arrays[PLACE]], *others], dtype=str),
+            NEIGHBOUR: np.array([*nodes[arrays[SECOND]], *[""] * without_edge], dtype=str),
             WEIGHT: np.array(texts[0], dtype=str),
             LABEL: np.array(texts[1], dtype=str),
         }
@@ -164,7 +164,7 @@ class Edges(Inputs):
         return np.unique(arrays[PLACE], return_inverse=True)[1]
 
     def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
-        """Refuse nodes without a name: where they are in the graph is not known."""
+        """Refuse nodes without a name, as their place in the graph is unknown."""
         raise InputError("further nodes have no place in the graph", "no_data", hint="give a table with a column node")
 
 
@@ -172,7 +172,7 @@ DIRECTED = "leave the directions out, as by graph.to_undirected(), or give each 
 
 
 def _weights(column: Column | None, is_edge: np.ndarray) -> np.ndarray:
-    """Return the weight of each edge, 1 where the table has none."""
+    """Return the weight of each edge, 1 if the table has no weights."""
     if column is None:
         return np.ones(int(is_edge.sum()))
     weights = to_reals(column)
@@ -184,11 +184,11 @@ def _weights(column: Column | None, is_edge: np.ndarray) -> np.ndarray:
 def _once(
     column: Column, first: np.ndarray, second: np.ndarray, weights: np.ndarray, is_edge: np.ndarray
 ) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
-    """Return each edge once; edges in both directions must have one weight, and be so all of them."""
+    """Return each edge once; if some edges are given in both directions, all must be, with equal weights."""
     ends, rows = np.column_stack([first, second]).astype(np.int64).reshape(-1, 2), np.flatnonzero(is_edge)
     _, start, place = np.unique(ends, axis=0, return_index=True, return_inverse=True)
-    if len(again := np.flatnonzero(start[np.ravel(place)] != np.arange(len(ends)))):
-        raise column.error("is an edge that is there already", "duplicate_rows", rows[again])
+    if len(repeats := np.flatnonzero(start[np.ravel(place)] != np.arange(len(ends)))):
+        raise column.error("repeats an edge", "duplicate_rows", rows[repeats])
     distinct, start, place, counts = np.unique(
         np.sort(ends, axis=1), axis=0, return_index=True, return_inverse=True, return_counts=True
     )
@@ -198,10 +198,10 @@ def _once(
         raise column.error("is an edge with another weight than its reverse", "directed", rows[other], hint=hint)
     if len(counts) and len({*counts.tolist()}) > 1:
         hint = "give each edge once, or each in both directions"
-        alone = rows[counts[np.ravel(place)] == 1]
-        raise column.error("is an edge without its reverse, and others have theirs", "directed", alone, hint=hint)
-    both = len(counts) > 0 and counts[0] == 2
-    notes = ("edges are given in both directions, and each is counted once",) if both else ()
+        one_way = rows[counts[np.ravel(place)] == 1]
+        raise column.error("is an edge without its reverse, and others have theirs", "directed", one_way, hint=hint)
+    are_in_both_directions = len(counts) > 0 and counts[0] == 2
+    notes = ("edges are given in both directions, and each is counted once",) if are_in_both_directions else ()
     return {FIRST: distinct[:, 0], SECOND: distinct[:, 1], WEIGHT: weights[start]}, notes
 
 
@@ -212,6 +212,6 @@ def _codes(name: str, values: object, size: int) -> np.ndarray:
     return codes.astype(np.int64)
 
 
-def _nothing(coded: Coded) -> dict[str, np.ndarray]:
-    none = np.zeros(0, dtype=np.int64)
-    return {FIRST: none, SECOND: none, WEIGHT: np.zeros(0), NODE: label_array(coded.labels)}
+def _without_edges(coded: Coded) -> dict[str, np.ndarray]:
+    empty = np.zeros(0, dtype=np.int64)
+    return {FIRST: empty, SECOND: empty, WEIGHT: np.zeros(0), NODE: label_array(coded.labels)}

@@ -1,7 +1,8 @@
-"""What a formula may hold. A formula may come from anybody's file, and formulaic evaluates its factors as Python.
+"""The expressions that a formula may contain. Formulas may come from any file; formulaic evaluates them as Python.
 
-The expression that is checked is the text that is evaluated, with names in place of quoted columns. What is not named
-here is refused: any attribute but ``np.log`` and its like, subscripts, comparisons, text that is no level.
+The expression that is checked is the text that is evaluated, with names in place of quoted columns. Everything that is
+not listed here is refused: attributes other than ``np.log`` and its like, subscripts, comparisons, text that is no
+level.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from bayeszoo.data.table.table import LARGEST_REAL, shown
 from bayeszoo.errors import InputError
 
 LONGEST, DEEPEST = 20_000, 50
-"""Characters of a formula, and parentheses in each other."""
+"""Most characters of a formula, and most nested parentheses."""
 LONGEST_FACTOR = 1000
-"""Characters of a factor that is Python, which Python's own parser takes on any machine."""
+"""Most characters of a Python factor, which Python's parser accepts on any machine."""
 MOST_COLUMNS = 100
-"""Columns that a spline or a polynomial may make."""
+"""Most columns of a spline or a polynomial."""
 _LARGEST_BASE, _LARGEST_POWER = 1000, 100
-"""Exponent of a power of two numbers; that of a column may be any number."""
+"""Largest base and exponent of a power of two numbers; the exponent of a column may be any number."""
 
 _TRANSFORMS = {
     "center": (),
@@ -62,16 +63,16 @@ class Expression:
     Attributes
     ----------
     text : str
-        The text that is checked, which may be evaluated: names in place of quoted columns, its numbers as float64,
-        which neither overflow nor take long.
+        The checked text, which may be evaluated: names in place of quoted columns, and numbers as float64, which
+        neither overflow nor take long.
     written : str
-        The factor in one way of writing, with backticks where they are needed.
+        The factor in standard form, with backticks where needed.
     quoted : dict of str to str
-        The columns that the names in ``text`` stand for.
+        The column for each name in ``text``.
     columns : list of str
-        The columns of the table that it uses.
+        The columns of the table that the factor uses.
     most_columns : int
-        How many columns its splines and polynomials make at most.
+        The most columns that its splines and polynomials make.
     """
 
     def __init__(self, text: str) -> None:
@@ -80,7 +81,7 @@ class Expression:
                 f"{shown(text)} of the formula has {len(text)} characters, at most {LONGEST_FACTOR}", "too_large"
             )
         plain, self.quoted = _without_quotes(text)
-        if "`" in plain:  # of a text, or without its counterpart: formulaic would read it once more
+        if "`" in plain:  # in a text, or unpaired: formulaic would read it again
             raise _refused(text)
         try:
             tree = ast.parse(plain, mode="eval").body
@@ -89,7 +90,7 @@ class Expression:
         if _depth(tree) > DEEPEST:
             raise InputError(f"{shown(text)} of the formula is nested more than {DEEPEST} deep", "too_large")
         names = [(part, part.id) for part in ast.walk(tree) if isinstance(part, ast.Name) and part.id in self.quoted]
-        for part, alias in names:  # refused text is shown as it is written
+        for part, alias in names:  # messages show the text as written
             part.id = f"`{self.quoted[alias]}`"
         self.written = ast.unparse(tree)
         self.columns = [name.strip("`") for name in _factor(tree)]
@@ -100,11 +101,11 @@ class Expression:
 
 
 def _without_quotes(text: str) -> tuple[str, dict[str, str]]:
-    """Replace column names that are no Python names; return the expression and the map back to the columns.
+    """Replace column names that are no Python names; return the expression, and the column of each new name.
 
-    So they do for names that Python would take for other ones: it reads the micro sign as a Greek letter.
+    Names that Python would change are replaced too: it reads the micro sign as a Greek letter.
     """
-    known, aliases = normalize("NFKC", text), dict[str, str]()
+    normalized, aliases = normalize("NFKC", text), dict[str, str]()
 
     def plain(part: re.Match[str]) -> str:
         literal, quoted, bare = part.groups()
@@ -113,7 +114,7 @@ def _without_quotes(text: str) -> tuple[str, dict[str, str]]:
             return str(literal or f" {name} ")
         if name not in aliases:
             alias = "_quoted_" + re.sub(r"\W", "_", normalize("NFKC", name))
-            while alias in known or alias in aliases.values():
+            while alias in normalized or alias in aliases.values():
                 alias += "_"
             aliases[name] = alias
         return f" {aliases[name]} "
@@ -127,7 +128,7 @@ def _is_plain(name: str) -> bool:
 
 
 def functions() -> dict[str, Any]:
-    """Return the values of the names that an expression defines: functions of numbers, and contrasts."""
+    """Return the names that an expression may use: functions of numbers, and contrasts."""
     from formulaic.transforms import TRANSFORMS
 
     of_numbers = {name: function for name, function in vars(np).items() if _is_of_numbers(function)}
@@ -137,7 +138,7 @@ def functions() -> dict[str, Any]:
 
 
 def closed() -> dict[str, Any]:
-    """Return the names that replace formulaic's own and Python's builtins: a second fence.
+    """Return the names that replace those of formulaic and Python's builtins, as a second safeguard.
 
     Names that are not needed are None, which cannot be called.
     """
@@ -147,12 +148,12 @@ def closed() -> dict[str, Any]:
 
 
 def _is_of_numbers(function: object) -> bool:
-    """Say whether a function of NumPy takes single numbers, of one row each: ``matmul`` takes many."""
+    """Say whether a NumPy function works row by row; ``matmul`` does not."""
     return isinstance(function, np.ufunc) and function.signature is None
 
 
 def _depth(tree: ast.AST) -> int:
-    """Return how deep the parts of an expression are nested; a sum of many terms is a deep one to Python."""
+    """Return the depth of the syntax tree of an expression; a sum of many terms is deep."""
     depth, parts = 0, [tree]
     while parts:
         depth, parts = depth + 1, [child for part in parts for child in ast.iter_child_nodes(part)]
@@ -160,13 +161,13 @@ def _depth(tree: ast.AST) -> int:
 
 
 def _most_columns(tree: ast.AST) -> int:
-    """Return how many columns the splines and polynomials of an expression make at most."""
+    """Return the most columns that the splines and polynomials of an expression make."""
     calls = [part for part in ast.walk(tree) if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)]
     return math.prod(_columns_of(call) for call in calls if call.func.id in _MAKE_COLUMNS)  # type: ignore
 
 
 def _columns_of(call: ast.Call) -> int:
-    """Return the sum of the sizes and of the numbers of knots that a call gives: it makes no more columns."""
+    """Return an upper bound of the columns that a call makes, from its sizes and numbers of knots."""
     options = [*call.args[1:], *(option.value for option in call.keywords)]
     numbers = [part.value for part in options if isinstance(part, ast.Constant) and type(part.value) is int]
     lists = [len(part.elts) for part in options if isinstance(part, ast.List | ast.Tuple)]
@@ -179,7 +180,7 @@ def _refused(part: ast.AST | str, hint: str = "make the column in the table") ->
 
 
 def _factor(node: ast.expr) -> Iterator[str]:
-    """Yield the columns of a whole factor: levels, or numbers."""
+    """Yield the columns of a factor, of levels or numbers."""
     match node:
         case ast.Call(func=ast.Name(id="C"), args=[column, *contrasts], keywords=options) if len(contrasts) < 2:
             yield from _numbers(column)
@@ -197,7 +198,7 @@ def _factor(node: ast.expr) -> Iterator[str]:
 
 
 def _numbers(node: ast.expr) -> Iterator[str]:
-    """Yield the columns of an expression that is one number a row."""
+    """Yield the columns of an expression with one number for each row."""
     match node:
         case ast.Name(id=name) if name not in _NAMES and not name.startswith("__"):
             yield name
@@ -217,13 +218,13 @@ def _numbers(node: ast.expr) -> Iterator[str]:
         case ast.Call(func=ast.Name(id=name), args=[column, *others]) if name in _TRANSFORMS:
             yield from _numbers(column)
             _check_options(node, _TRANSFORMS[name], others)
-        case ast.Call(func=ast.Attribute(value=ast.Name(id="np"), attr=name), args=[_, *_] as each, keywords=[]):
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="np"), attr=name), args=[_, *_] as arguments, keywords=[]):
             function: Any = getattr(np, name, None)
             if not _is_of_numbers(function):
                 raise _refused(node.func)
-            if len(each) != function.nin:  # what comes after is where NumPy writes to
-                raise _refused(node, f"np.{name} takes {function.nin} of them")
-            for part in each:
+            if len(arguments) != function.nin:  # NumPy would write to further arguments
+                raise _refused(node, f"np.{name} takes {function.nin} arguments")
+            for part in arguments:
                 yield from _numbers(part)
         case ast.BinOp(op=ast.BitXor()):
             raise _refused(node, "write ** for a power")
@@ -235,13 +236,13 @@ def _numbers(node: ast.expr) -> Iterator[str]:
             raise _refused(node)
 
 
-def _check_options(call: ast.Call, known: tuple[str, ...], others: list[ast.expr]) -> None:
-    """Refuse options of a transform but numbers, lists of numbers, and the words that formulaic knows."""
-    if len(others) > len(known):
+def _check_options(call: ast.Call, names: tuple[str, ...], others: list[ast.expr]) -> None:
+    """Refuse options of a transform other than numbers, lists of numbers, and the words that formulaic knows."""
+    if len(others) > len(names):
         raise _refused(call)
-    options = [*zip(known, others, strict=False), *((option.arg, option.value) for option in call.keywords)]
+    options = [*zip(names, others, strict=False), *((option.arg, option.value) for option in call.keywords)]
     for name, value in options:
-        if name not in known:
+        if name not in names:
             raise _refused(call)
         if isinstance(value, ast.Constant) and isinstance(value.value, str):
             if value.value not in _WORDS.get(name, ()):
@@ -257,7 +258,7 @@ def _check_options(call: ast.Call, known: tuple[str, ...], others: list[ast.expr
 
 
 def _check_contrast(node: ast.expr) -> None:
-    """Refuse all but a contrast that is named, or called with a level or numbers."""
+    """Refuse everything except a contrast that is named, or called with a level or numbers."""
     match node:
         case ast.Name(id=name) if name in _CONTRASTS:
             return
@@ -280,7 +281,7 @@ def _check_list(node: ast.expr) -> None:
 
 
 def _check_level(node: ast.expr) -> None:
-    """Refuse all but a number, and text that nothing could take for more than the name of a level."""
+    """Refuse everything except a number, and text that can only be the name of a level."""
     if not (isinstance(node, ast.Constant) and isinstance(node.value, str)):
         _check_literal(node)
     elif not node.value.isprintable() or {*node.value} & {'"', "\\", "`"}:
@@ -299,7 +300,7 @@ def _check_number(node: ast.expr) -> None:
 
 
 def _check_power(node: ast.BinOp) -> None:
-    """Refuse powers of numbers alone that would take long: Python has whole numbers of any size."""
+    """Refuse powers of numbers that would take long, as Python's whole numbers have any size."""
     if any(isinstance(part, ast.Name) and part.id not in _NAMES for part in ast.walk(node)):
         return
     base, power = _unsigned(node.left), _unsigned(node.right)

@@ -1,4 +1,4 @@
-"""Formulas, which formulaic reads: the columns that their terms make, kept so that new rows make the same ones."""
+"""Formulas read by formulaic: the columns of their terms, and the state that new rows need for the same columns."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from bayeszoo.errors import InputError
 
 formulaic = lazy_loader.load("formulaic")
 MOST_COLUMNS = 10_000
-"""Columns that a formula may make."""
+"""Most columns of a formula."""
 
 
 @dataclass(frozen=True)
 class FormulaCoding(Coding):
-    """How the right side of a formula makes columns of numbers of features.
+    """How the right side of a formula converts features to columns of numbers.
 
     Parameters
     ----------
     formula : str
-        The right side.
+        The right side of the formula.
     state : mapping of str to object
-        What transforms such as ``center(x)`` took from the rows of the fit, as JSON has it.
+        Statistics that transforms such as ``center(x)`` took from the rows of the fit, ready for JSON.
     categories : mapping of str to list
-        The values of each factor that has levels.
+        The values of each factor with levels.
     terms : mapping of str to list of str
-        The levels of the factors that are compared with a reference, the reference first.
+        The levels of factors that are compared with a reference, the reference first.
     variables : mapping of str to list of str
         The columns of the table that each column of numbers is computed from.
     """
@@ -51,7 +51,7 @@ class FormulaCoding(Coding):
 
     @classmethod
     def read(cls, text: str, levels: Mapping[str, list[str]]) -> tuple[str | None, Self]:
-        """Read ``outcome ~ terms``: the outcome, if it is named, and the part of the coding that needs no rows."""
+        """Read ``outcome ~ terms``: return the outcome, if it is named, and the coding as far as it needs no rows."""
         with _refused(text):
             spec = _parsed(text)
         outcome, terms = getattr(spec, "lhs", None), getattr(spec, "rhs", spec)
@@ -75,18 +75,18 @@ class FormulaCoding(Coding):
         return named[0].expr if named else None, coding
 
     def __bool__(self) -> bool:
-        """Say that columns are not as they are in the table."""
+        """Return True, as the columns differ from those of the table."""
         return True
 
     @property
     def plain(self) -> dict[str, Any]:
-        """The same, ready for JSON."""
-        more = {name: getattr(self, name) for name in ("formula", "state", "categories", "terms", "variables")}
-        return {"features": [*self.features], "levels": dict(self.levels), "interactions": [], **more}
+        """The fields, ready for JSON."""
+        details = {name: getattr(self, name) for name in ("formula", "state", "categories", "terms", "variables")}
+        return {"features": [*self.features], "levels": dict(self.levels), "interactions": [], **details}
 
     @property
     def levels_of_terms(self) -> Mapping[str, list[str]]:
-        """The levels of each term that has any."""
+        """The levels of each term with levels."""
         return self.terms
 
     @property
@@ -95,16 +95,16 @@ class FormulaCoding(Coding):
         return self.variables
 
     def columns(self, features: Sequence[Feature]) -> tuple[Self, dict[str, np.ndarray]]:
-        """Return the coding by these rows, or by those of the fit, and the columns that the terms make."""
+        """Return the coding, by these rows or by those of the fit, and the columns of the terms."""
         if self.categories or self.state or self.variables:
             spec, columns = self._made(features)
-            if _encoded(spec.transform_state) != self.state:  # the columns would be of these rows' own mean
-                problem = f"the formula {shown(self.formula)} would learn from new rows what its fit does not hold"
+            if _encoded(spec.transform_state) != self.state:  # the columns would use the mean of these rows
+                problem = f"the formula {shown(self.formula)} needs statistics of new rows that the fit does not have"
                 raise InputError(problem, "bad_formula", hint="fit again with this version")
             return self, columns
         spec, columns = self._made(features)
         coding = replace(self, **_learnt(spec, columns))
-        if any(not np.array_equal(again, columns[name]) for name, again in coding._made(features)[1].items()):
+        if any(not np.array_equal(values, columns[name]) for name, values in coding._made(features)[1].items()):
             raise InputError(
                 f"the formula {shown(self.formula)} cannot be kept with a fit",
                 "bad_formula",
@@ -113,10 +113,10 @@ class FormulaCoding(Coding):
         return coding, columns
 
     def _made(self, features: Sequence[Feature]) -> tuple[Any, dict[str, np.ndarray]]:
-        """Let formulaic make the columns: what it needs of the fit's rows is in the state."""
+        """Return the specification and the columns from formulaic; statistics of the fit are in the state."""
         import pandas as pd
 
-        frame = pd.DataFrame({each.column.name: _series(each) for each in features})
+        frame = pd.DataFrame({feature.column.name: _series(feature) for feature in features})
         with _refused(self.formula):
             terms = _parsed(self.formula)
             self._refuse_new_categories(terms, features)
@@ -133,8 +133,8 @@ class FormulaCoding(Coding):
         return matrix.model_spec, columns
 
     def _refuse_new_categories(self, terms: Any, features: Sequence[Feature]) -> None:
-        """Refuse numbers that are levels by ``C(x)`` and were not in the fit; words are refused as they are read."""
-        by_name = {each.column.name: each for each in features}
+        """Refuse new numbers in levels ``C(x)``; new words are refused by reading."""
+        by_name = {feature.column.name: feature for feature in features}
         for term in terms:
             for factor in term.factors:
                 call = re.match(r"C\((?:(\w+)|`([^`]*)`)[,)]", factor.expr)
@@ -151,9 +151,9 @@ class FormulaCoding(Coding):
                         )
 
     def _refuse_many_columns(self, terms: Any, features: Sequence[Feature]) -> None:
-        """Refuse products of factors with very many levels before formulaic makes their columns."""
-        by_name = {each.column.name: each for each in features}
-        count = -1  # the intercept is none
+        """Refuse products of factors with too many levels before formulaic makes their columns."""
+        by_name = {feature.column.name: feature for feature in features}
+        count = -1  # the intercept does not count
         for term in terms:
             of_factors = ([*_parser().columns_of(factor)] for factor in term.factors if _has_levels(factor, by_name))
             levels = prod(len(np.unique(by_name[name].values)) for names in of_factors for name in names[:1])
@@ -163,8 +163,9 @@ class FormulaCoding(Coding):
             raise InputError(f"the formula {shown(self.formula)} makes {count} columns", "too_large", hint=hint)
 
     def notes(self, features: Sequence[Feature]) -> list[str]:
-        """Note the levels, and the reference level of each term."""
-        notes = [f"{each.column}: levels {joined(each.levels)}" for each in features if each.levels is not None]
+        """Return notes on the levels, and on the reference level of each term."""
+        with_levels = [(feature.column, feature.levels) for feature in features if feature.levels is not None]
+        notes = [f"{column}: levels {joined(levels)}" for column, levels in with_levels]
         return notes + [f"{term}: {levels[0]} is the reference" for term, levels in self.terms.items()]
 
 
@@ -181,7 +182,7 @@ def _name(column: object) -> str:
 
 
 def _series(feature: Feature) -> Any:
-    """Return a feature as formulaic takes it: its numbers, or its levels in their order."""
+    """Return a feature for formulaic: its numbers, or its levels in their order."""
     if feature.levels is None:
         return feature.values
     import pandas as pd
@@ -191,15 +192,15 @@ def _series(feature: Feature) -> Any:
 
 
 def _learnt(spec: Any, columns: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """Return the statistics of the rows that a fit keeps."""
+    """Return the statistics of the rows that the fit keeps."""
     states = {str(name): state for name, (_, state) in spec.encoder_state.items()}
     categories = {name: _encoded(list(state["categories"])) for name, state in states.items() if "categories" in state}
     terms = dict[str, list[str]]()
     for name, values in categories.items():
         levels = [text_of(value) for value in values]
-        others = [level for level in levels if f"{name}[T.{level}]" in columns]
-        if len(others) == len(levels) - 1:
-            terms[name] = [*({*levels} - {*others}), *others]
+        compared = [level for level in levels if f"{name}[T.{level}]" in columns]
+        if len(compared) == len(levels) - 1:
+            terms[name] = [*({*levels} - {*compared}), *compared]
     made_of = {
         _name(spec.column_names[i]): _variables_of([term]) for term, places in spec.term_indices.items() for i in places
     }
@@ -208,7 +209,7 @@ def _learnt(spec: Any, columns: Mapping[str, np.ndarray]) -> dict[str, Any]:
 
 
 def _encoded(value: object) -> Any:
-    """Write the state of a transform so that JSON has it, also with numbers for keys."""
+    """Return the state of a transform ready for JSON, also with numbers as keys."""
     if isinstance(value, Mapping):
         return {"items": [[_encoded(key), _encoded(item)] for key, item in value.items()]}
     if isinstance(value, list | tuple | np.ndarray):
@@ -227,21 +228,21 @@ def _decoded(value: object) -> Any:
 
 @contextmanager
 def _refused(text: str) -> Iterator[None]:
-    """Say what formulaic says of a formula in one line; and how to get formulaic."""
+    """Turn an error of formulaic into one line; without formulaic, say how to install it."""
     try:
         yield
     except ModuleNotFoundError:
         raise InputError("formulas need formulaic", "missing_package", hint="pip install 'bayeszoo[formula]'") from None
     except (InputError, MemoryError):
         raise
-    except Exception as error:  # of the formula, of a transform, or of its argument
+    except Exception as error:  # an error in the formula, a transform, or its argument
         first = str(error).strip().partition("\n")[0]
         raise InputError(f"formula {shown(text)}: {first or type(error).__name__}", "bad_formula") from None
 
 
 @contextmanager
 def _refused_levels(text: str) -> Iterator[None]:
-    """Refuse values that are no level of the fit, which formulaic would give the columns of the reference."""
+    """Refuse values that are no level of the fit; formulaic would take them as the reference."""
     mismatch = formulaic.errors.DataMismatchWarning
     with warnings.catch_warnings():
         warnings.simplefilter("error", mismatch)
@@ -253,15 +254,15 @@ def _refused_levels(text: str) -> Iterator[None]:
 
 
 def _variables_of(terms: Any) -> list[str]:
-    """Return the columns that terms are made of, in order."""
+    """Return the columns of the table that terms use, in order."""
     return list(
         dict.fromkeys(name for term in terms for factor in term.factors for name in _parser().columns_of(factor))
     )
 
 
 def _parser() -> ModuleType:
-    """Return the module that stands on formulaic, which is imported where it is needed."""
-    formulaic.Formula  # noqa: B018 - the error of a library that is not there
+    """Return the module that uses formulaic, imported when it is needed."""
+    formulaic.Formula  # noqa: B018 - raises if the library is missing
     return import_module("bayeszoo.data.inputs.terms")
 
 
@@ -277,16 +278,14 @@ def coding_of(like: object) -> Coding | None:
 
 
 def levels_of(data: object) -> dict[str, list[str]]:
-    """Return the levels of each feature, or term of a formula, that has any, the reference first."""
+    """Return the levels of each feature, or term of a formula, with levels, the reference first."""
     coding = coding_of(data)
     return {} if coding is None else dict(coding.levels_of_terms)
 
 
 def refuse_other_coding(like: object, data: object) -> None:
     """Refuse new rows whose formula was evaluated with their own statistics, such as the mean in ``center(x)``."""
-    known, own = coding_of(like), coding_of(data)
-    if isinstance(known, FormulaCoding) and isinstance(own, FormulaCoding) and own.plain != known.plain:
+    of_fit, of_rows = coding_of(like), coding_of(data)
+    if isinstance(of_fit, FormulaCoding) and isinstance(of_rows, FormulaCoding) and of_rows.plain != of_fit.plain:
         problem = "the formula of these rows and that of the fit were not read with the same rows"
-        raise InputError(
-            problem, "formula_needs_fit", hint="give the table itself, which is then read as that of the fit"
-        )
+        raise InputError(problem, "formula_needs_fit", hint="give the table, which is then read like that of the fit")

@@ -1,4 +1,4 @@
-"""Rows that belong to classes, and their features of mixed kinds: both have a distribution."""
+"""Rows with a class and features of mixed kinds, where class and features have a joint distribution."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from bayeszoo.errors import InputError
 
 @dataclass(frozen=True)
 class Labelled(Mixed):
-    """One column of labels, the class of each row, and columns of features of mixed kinds, as of `Mixed`.
+    """One column of labels, the class of each row, and columns of features of mixed kinds, as in `Mixed`.
 
-    The class is in the column called as `name`, or in the one that the option ``target`` names. The option ``classes``
-    says which there are, in which order, also those that no row has; by default the occurring ones, in order. Rows to
-    be predicted may lack the class. The canonical arrays are codes, `name`, and the coordinate ``class`` of their
-    labels besides those of `Mixed`.
+    The class is in the column `name`, or the one that the option ``target`` names. The option ``classes`` lists the
+    classes in order, also those without rows; by default the occurring ones, in order. Rows to be predicted may lack
+    the class. The canonical arrays are the codes `name`, the coordinate ``class`` of their labels, and those of
+    `Mixed`.
     """
 
     name: str = "y"
@@ -57,7 +57,7 @@ class Labelled(Mixed):
             problem = f"X has {len(features[0])} rows, {self.name} has {len(columns[0])}"
             raise InputError(problem, "wrong_shape")
         if y and (same := next((column for column in features if column.name == self.name), None)):
-            problem = f"X has {same}, and so is the class called"
+            problem = f"X has {same}, which is also the name of the class"
             raise InputError(problem, "duplicate_name", column=self.name, hint="rename it")
         notes = different_indexes({"X": X, self.name: y[0]}) if y else ()
         return Table("", {column.name: column for column in columns}, notes)
@@ -71,17 +71,17 @@ class Labelled(Mixed):
         return self._from_columns(table, self._kinds(table, options, target), missing, like, options, target)
 
     def _parse_new(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
-        """Parse rows with the features of the fit, and perhaps the class, called as in the fit or by an option."""
+        """Parse rows with the features of the fit, and perhaps the class, named as in the fit or by an option."""
         fitted = [name for kind in self.kinds for name in (like or {}).get(AXES[kind], np.array([])).tolist()]
         usual = getattr(like, "columns", {}).get(self.name, free_name(self.name, fitted))
         target = options.get("target", usual if usual in table.columns else None)
         kinds = self._kinds(table, options, target) if like is None else self._as_in(like, table, options)
         parsed = self._from_columns(table, kinds, missing, like, options, target)
         labels = alphabet_of(options, like).labels
-        known = {} if labels is None else {CLASS: label_array(labels)}
+        coords = {} if labels is None else {CLASS: label_array(labels)}
         is_unused = target is None and self.name in table.columns and self.name not in kinds
         note = f"column {shown(self.name)} is not used; use it with --target {self.name}"
-        return replace(parsed, arrays={**parsed.arrays, **known}, notes=(*parsed.notes, *[note] * is_unused))
+        return replace(parsed, arrays={**parsed.arrays, **coords}, notes=(*parsed.notes, *[note] * is_unused))
 
     def _from_columns(
         self,
@@ -95,8 +95,8 @@ class Labelled(Mixed):
         if target is None:
             return super()._from_columns(table, kinds, missing, like, options)
         codes = alphabet_of(options, like).coded(trimmed(table[target])).codes
-        parsed, own = self._features(table, kinds, missing, like, options, {target: codes})
-        return self._with_class(parsed, table[target], own[0], options, like)
+        parsed, kept = self._features(table, kinds, missing, like, options, {target: codes})
+        return self._with_class(parsed, table[target], kept[0], options, like)
 
     def _with_class(
         self, parsed: Parsed, column: Column, codes: np.ndarray, options: Mapping[str, object], like: Arrays | None
@@ -108,7 +108,7 @@ class Labelled(Mixed):
         return Parsed(arrays, {self.name: column.name, **parsed.columns}, (*notes, *parsed.notes))
 
     def _refuse_copies(self, column: Column, arrays: Arrays) -> None:
-        """Refuse a feature that holds the class itself: all rows of one class have its name as their level."""
+        """Refuse a feature that repeats the class: the level of each row is the name of its class."""
         for j, (name, codes) in enumerate(levels_by_feature(arrays).items()):
             places = np.array([codes.get(label, -2) for label in arrays[CLASS].tolist()])
             if self.size(arrays) > 1 and np.array_equal(places[arrays[self.name]], arrays[LEVELS][:, j]):
@@ -148,5 +148,5 @@ class Labelled(Mixed):
         classes = len(arrays[CLASS])
         rows = super()._every_row(arrays, times * classes)
         size = self.size(rows)
-        every = self.reordered(rows, np.tile(np.arange(size), classes))
-        return {self.name: np.repeat(np.arange(classes), size), **every}
+        repeated = self.reordered(rows, np.tile(np.arange(size), classes))
+        return {self.name: np.repeat(np.arange(classes), size), **repeated}

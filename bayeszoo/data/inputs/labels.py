@@ -1,4 +1,4 @@
-"""Labels: the text that names the values along an axis, the codes 0, 1, ... for them, and whether those of a fit do."""
+"""Labels of the values along an axis, their codes 0, 1, ..., and checks that they match those of a fit."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ _MOST_SHOWN = 20
 
 
 class Coded(NamedTuple):
-    """A column of labels as codes: the distinct labels in order, and a code a row, NaN where it is missing."""
+    """A column of labels as codes: the distinct labels in order, and a code for each row, NaN where missing."""
 
     labels: list[str]
     codes: np.ndarray
 
     def trimmed(self) -> Self:
-        """Leave out the labels that no row has any more."""
+        """Return the column without labels that no row has."""
         present = np.unique(self.codes[~np.isnan(self.codes)]).astype(np.int64)
         return self if len(present) == len(self.labels) else self.among([self.labels[i] for i in present])
 
     def among(self, labels: list[str]) -> Self:
-        """Return the same column in the codes of other labels, which must include the occurring ones."""
+        """Return the column in the codes of other labels, NaN for labels that are not among them."""
         place = {label: float(i) for i, label in enumerate(labels)}
-        places, known = np.array([place.get(label, np.nan) for label in self.labels]), ~np.isnan(self.codes)
+        places, present = np.array([place.get(label, np.nan) for label in self.labels]), ~np.isnan(self.codes)
         codes = np.full(len(self.codes), np.nan)
-        codes[known] = places[self.codes[known].astype(np.int64)]
+        codes[present] = places[self.codes[present].astype(np.int64)]
         return type(self)(labels, codes)
 
 
 def text_of(value: Any) -> str:
-    """Write a value as a label; a whole number has no decimal point."""
+    """Return a value as a label; a whole number has no decimal point."""
     whole = isinstance(value, float | np.floating) and float(value).is_integer()
     return str(int(value)) if whole and abs(float(value)) < 1e16 else str(value)
 
@@ -56,7 +56,7 @@ def code(column: Column) -> Coded:
 
 
 def in_order(labels: Iterable[str], decimal: str = ".") -> list[str]:
-    """Sort labels, as numbers where every word of them is one."""
+    """Sort labels, as numbers if every word is a number."""
     labels = sorted(labels)
     words = (number(word, decimal) for label in labels for word in label.split(" "))
     if any(word is None or np.isnan(word) for word in words):
@@ -65,7 +65,7 @@ def in_order(labels: Iterable[str], decimal: str = ".") -> list[str]:
 
 
 def texts_of(column: Column) -> list[str]:
-    """Write every value as text, the missing ones as ""."""
+    """Return every value as text, "" where missing."""
     if isinstance(column.values, list):
         return column.values
     if column.values.dtype.kind in "biuf":
@@ -76,8 +76,8 @@ def texts_of(column: Column) -> list[str]:
     kinds = {type(cell) for cell in cells if cell is not None}
     if column.values.dtype.kind in "mM" or any(issubclass(kind, DATES) for kind in kinds):
         raise column.error("holds dates", "dates")
-    known = (str, numbers.Real, np.bool_, Decimal)
-    other = [row for row, cell in enumerate(cells) if not (cell is None or isinstance(cell, known))]
+    allowed = (str, numbers.Real, np.bool_, Decimal)
+    other = [row for row, cell in enumerate(cells) if not (cell is None or isinstance(cell, allowed))]
     if other:
         raise column.error("is neither text nor a number", "wrong_type", other)
     return ["" if cell is None else text_of(cell) for cell in cells]
@@ -85,7 +85,7 @@ def texts_of(column: Column) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class Alphabet:
-    """The labels of an axis: of a fit, of an option, or else the occurring ones."""
+    """The labels of an axis, from a fit or an option; None for those that occur."""
 
     noun: str
     plural: str
@@ -103,7 +103,7 @@ class Alphabet:
         return cls(noun, plural, names if fitted is None else fitted, fitted is not None)
 
     def coded(self, column: Column) -> Coded:
-        """Give each label of a column its code, and refuse labels that are not in the alphabet."""
+        """Return a column as codes; refuse labels that are not in the alphabet."""
         coded = code(column)
         if self.labels is None:
             return coded
@@ -114,7 +114,7 @@ class Alphabet:
         return recoded
 
     def places(self, columns: Sequence[str]) -> tuple[list[str], list[int]]:
-        """Return the labels, and the place among them of each column that is called as one."""
+        """Return the labels, and the index among them of each column name."""
         labels = list(columns) if self.labels is None else self.labels
         place = {label: i for i, label in enumerate(labels)}
         unknown = next((name for name in columns if name not in place), None)
@@ -123,10 +123,10 @@ class Alphabet:
                 f"{self.noun} {shown(unknown)} is not {self._among}", "unknown_label", column=unknown, hint=self._hint
             )
         present = set(columns)
-        lacking = next((label for label in labels if label not in present), None)
-        if self.fitted and lacking is not None:
+        missing = next((label for label in labels if label not in present), None)
+        if self.fitted and missing is not None:
             raise InputError(
-                f"the table has no column {shown(lacking)}, a {self.noun} of the fit", "missing_column", column=lacking
+                f"the table has no column {shown(missing)}, a {self.noun} of the fit", "missing_column", column=missing
             )
         return labels, [place[name] for name in columns]
 
@@ -139,14 +139,14 @@ class Alphabet:
         return "leave it out, or fit again with it" if self.fitted else f"add it to --{self.plural}"
 
     def finished(self, where: str, coded: Coded) -> tuple[Coded, tuple[str, ...]]:
-        """Leave out labels that no longer occur, unless they were given, and say what the codes stand for."""
+        """Return the column without labels that no longer occur, unless an option lists them; and notes on labels."""
         if self.labels is None:
             coded = coded.trimmed()
         notes = self.notes(where, coded.labels, coded.trimmed().labels)
         return coded, notes + (_about_missing(where, coded.labels) if self.labels is None else ())
 
     def notes(self, where: str, labels: Sequence[str], present: Sequence[str]) -> tuple[str, ...]:
-        """Refuse fewer than two labels; name the labels, and the requested ones that do not occur."""
+        """Refuse fewer than two labels; return notes on the labels, and on requested ones that do not occur."""
         if len(labels) < 2:
             holds = f"only the {self.noun} {shown(labels[0])}" if labels else f"no {self.noun}"
             raise InputError(
@@ -154,15 +154,15 @@ class Alphabet:
             )
         if self.fitted:
             return ()
-        known = set(present)
-        never = [] if self.labels is None else [label for label in self.labels if label not in known]
+        occurring = set(present)
+        never = [] if self.labels is None else [label for label in self.labels if label not in occurring]
         coding = f"{where}: {self.plural} {joined(labels)}"
         nouns, occurs = (self.noun, "occurs") if len(never) == 1 else (self.plural, "occur")
         return (coding, f"{where}: {nouns} {joined(never)} never {occurs}") if never else (coding,)
 
 
 def _about_missing(where: str, labels: Sequence[str]) -> tuple[str, ...]:
-    """Say which labels stand for a missing value in other columns."""
+    """Return a note on labels that mean a missing value in other columns."""
     names = [label for label in labels if label.strip().lower() in MISSING]
     hint = "leave the cell empty where a value is missing"
     return (
@@ -171,7 +171,7 @@ def _about_missing(where: str, labels: Sequence[str]) -> tuple[str, ...]:
 
 
 def label_array(labels: Sequence[str]) -> np.ndarray:
-    """Make the array of a coordinate."""
+    """Return the array of a coordinate."""
     array = np.array(labels, dtype=str)
     if array.tolist() != list(labels):
         raise InputError("a label ends in a NUL character", "nul_character", hint="rename it")  # which NumPy drops
@@ -179,7 +179,7 @@ def label_array(labels: Sequence[str]) -> np.ndarray:
 
 
 def checked_labels(name: str, values: object, least: int) -> np.ndarray:
-    """Check a coordinate given by the user: distinct text, at least `least` labels."""
+    """Return a checked coordinate from the user: distinct text, at least `least` labels."""
     column = to_column(name, values)
     if not isinstance(column.values, list):
         raise InputError(f"{name} must hold text labels", "wrong_type", column=name)
@@ -199,7 +199,7 @@ def repeated(labels: Sequence[str]) -> str | None:
 
 
 def checked_codes(name: str, values: object, labels: np.ndarray) -> tuple[Column, np.ndarray]:
-    """Check codes given by the user: whole numbers below the number of labels; a missing one is NaN."""
+    """Return checked codes from the user, NaN where missing: whole numbers below the number of labels."""
     column = to_column(name, values)
     if not len(column):
         raise InputError("no data rows", "no_data")
@@ -209,14 +209,14 @@ def checked_codes(name: str, values: object, labels: np.ndarray) -> tuple[Column
 
 
 def joined(labels: Sequence[str]) -> str:
-    """Write labels in a row for a note, at most 20 of them."""
+    """Return labels in a line for a note, at most 20 of them."""
     more = f", ... ({len(labels)} in all)" if len(labels) > _MOST_SHOWN else ""
     names = [escaped(label if len(label) <= 40 else label[:37] + "...") for label in labels[:_MOST_SHOWN]]
     return ", ".join(names) + more
 
 
 def spelled_alike(column: Column, labels: Iterable[str], nouns: str = "groups") -> list[str]:
-    """Say which groups, or other ``nouns``, have names that differ in case or spaces only."""
+    """Return notes on groups, or other ``nouns``, whose names differ only in case or spaces."""
     spelled = defaultdict[str, list[str]](list)
     for label in labels:
         spelled["".join(label.casefold().split())].append(label)
@@ -225,51 +225,51 @@ def spelled_alike(column: Column, labels: Iterable[str], nouns: str = "groups") 
     ]
 
 
-# Those of data, and of a fit or a model that was updated
+# Labels of data, and of a fit or a model that was updated
 
 OUTCOMES = "outcomes"
-"""Under this name data, and a model that they updated, keep the labels of a binary outcome that are 0 and 1."""
+"""The name under which data, and models that they updated, keep the labels of a binary outcome."""
 _ZERO_ONE = ("0", "1")
 
 
 def outcomes_of(data: Arrays) -> tuple[str, str]:
-    """Return which label of a binary outcome is 0, empty where that is not known, and which is 1."""
-    zero, one = getattr(data, "reading", {}).get(OUTCOMES, _ZERO_ONE)
-    return zero, one
+    """Return the labels of a binary outcome that are 0, empty if unknown, and 1."""
+    negative, positive = getattr(data, "reading", {}).get(OUTCOMES, _ZERO_ONE)
+    return negative, positive
 
 
 def labels_of(
     axes: Iterable[str], is_binary: bool, data: Arrays, before: Mapping[str, tuple[str, ...]]
 ) -> dict[str, tuple[str, ...]]:
-    """Return the labels along the axes, and those of a binary outcome in these data or in those before them."""
+    """Return the labels along the axes, and those of a binary outcome in these data or in earlier data."""
     labels = {name: tuple(map(str, data[name])) for name in axes}
     if not is_binary:
         return labels
-    both = before.get(OUTCOMES, _ZERO_ONE), outcomes_of(data)
-    return labels | {OUTCOMES: max(both, key=lambda pair: (pair != _ZERO_ONE, all(pair)))}
+    candidates = before.get(OUTCOMES, _ZERO_ONE), outcomes_of(data)
+    return labels | {OUTCOMES: max(candidates, key=lambda pair: (pair != _ZERO_ONE, all(pair)))}
 
 
 def refuse_other_outcomes(known: tuple[str, ...], data: Arrays) -> None:
-    """Refuse labels that are 1 where they were 0, or that were not there; 0 and 1 go with any other labels."""
-    here = outcomes_of(data)
-    alike = here[1] == known[1] and (here[0] == known[0] or "" in (here[0], known[0]))
-    if alike or (_ZERO_ONE in (here, known) and here[0] != known[1] and here[1] != known[0]):
+    """Refuse labels that changed their meaning, or are new; 0 and 1 go with any other labels."""
+    present = outcomes_of(data)
+    match = present[1] == known[1] and (present[0] == known[0] or "" in (present[0], known[0]))
+    if match or (_ZERO_ONE in (present, known) and present[0] != known[1] and present[1] != known[0]):
         return
-    said = " and ".join(f"{shown(label)} is {code}" for code, label in enumerate(known) if label)
-    now = " and ".join(f"{shown(label)} is {code}" for code, label in enumerate(here) if label)
+    before = " and ".join(f"{shown(label)} is {code}" for code, label in enumerate(known) if label)
+    now = " and ".join(f"{shown(label)} is {code}" for code, label in enumerate(present) if label)
     raise InputError(
-        f"in these rows {now}, but before {said}", "same_words_needed", hint=f"use --positive {shlex.quote(known[1])}"
+        f"in these rows {now}, but before {before}", "same_words_needed", hint=f"use --positive {shlex.quote(known[1])}"
     )
 
 
 def refuse_other_labels(labels: Mapping[str, tuple[str, ...]], data: Arrays) -> None:
-    """Refuse data with other labels than the fields of an updated model."""
-    for axis, known in labels.items():
+    """Refuse data whose labels differ from those of an updated model."""
+    for axis, wanted in labels.items():
         if axis == OUTCOMES:
-            refuse_other_outcomes(known, data)
-        elif tuple(data[axis]) != known:
-            present, expected = (", ".join(map(shown, labels[:5])) for labels in (data[axis].tolist(), known))
-            hint = "name all of them, in that order, with the option that reading has for it"
+            refuse_other_outcomes(wanted, data)
+        elif tuple(data[axis]) != wanted:
+            present, expected = (", ".join(map(shown, labels[:5])) for labels in (data[axis].tolist(), wanted))
+            hint = "name all of them, in that order, with the option of reading for them"
             raise InputError(
                 f"the data have {axis} {present}, but the prior is for {expected}", "labels_differ", hint=hint
             )

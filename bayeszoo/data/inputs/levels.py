@@ -1,4 +1,4 @@
-"""Features that are text: their levels, the columns of 0 and 1 that stand for these, and products of features."""
+"""Text features: their levels, the columns of 0 and 1 for these, and products of features."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Coding:
     features : sequence of str
         The columns of the table, in order.
     levels : mapping of str to list of str
-        The levels of those that have any. The first is the reference; each other level has a column of 0 and 1, called
+        The levels of features with levels. The first is the reference; each other level has a column of 0 and 1, named
         ``colour[red]``.
     interactions : sequence of str
         Products ``a:b`` of features, column by column.
@@ -40,20 +40,22 @@ class Coding:
     interactions: Sequence[str] = ()
 
     def __bool__(self) -> bool:
-        """Whether any column is not as it is in the table."""
+        """Whether any column differs from those of the table."""
         return bool(self.levels or self.interactions)
 
     @property
     def plain(self) -> dict[str, Any]:
-        """The same, ready for JSON; empty where the columns are as they are in the table."""
+        """The fields, ready for JSON; empty if the columns are those of the table."""
         parts = {"features": list(self.features), "levels": dict(self.levels), "interactions": [*self.interactions]}
         return parts if self else {}
 
     def expanded(self, values: Numbers) -> Numbers:
-        """Return the columns of numbers: of a feature with levels its codes are given."""
-        each = {name: self._columns(name, values[name]) for name in self.features}
-        products = [reduce(_times, (each[name] for name in parts_of(term, each))) for term in self.interactions]
-        columns = [item for part in (*each.values(), *products) for item in part.items()]
+        """Return the columns of numbers, from numbers of features and codes of levels."""
+        by_feature = {name: self._columns(name, values[name]) for name in self.features}
+        products = [
+            reduce(_times, (by_feature[name] for name in parts_of(term, by_feature))) for term in self.interactions
+        ]
+        columns = [item for part in (*by_feature.values(), *products) for item in part.items()]
         if twice := repeated([name for name, _ in columns]):
             raise InputError(
                 f"two features would be called {shown(twice)}", "duplicate_name", hint="rename a column of the table"
@@ -68,22 +70,22 @@ class Coding:
 
     @property
     def levels_of_terms(self) -> Mapping[str, list[str]]:
-        """The levels of each term that has any, the reference first."""
+        """The levels of each term with levels, the reference first."""
         return self.levels
 
     @property
     def names(self) -> dict[str, list[str]]:
-        """The names of features, and of the terms that have levels, with their levels."""
+        """The names of features, and of terms with levels, each with its levels."""
         return {**{name: [] for name in self.features}, **self.levels_of_terms}
 
     @property
     def made_of(self) -> Mapping[str, list[str]]:
-        """The features that a column is made of, where that is not told by its name."""
+        """The features that a column is computed from, if its name does not show them."""
         return {}
 
     def coded(self, features: Sequence[Feature]) -> tuple[Self, list[str], np.ndarray]:
-        """Return the coding by the levels that features turned out to have, and names and columns of the numbers."""
-        levels = {each.column.name: each.levels for each in features if each.levels is not None}
+        """Return the coding with the levels of the features read, and the names and the matrix of the columns."""
+        levels = {feature.column.name: feature.levels for feature in features if feature.levels is not None}
         coding, columns = replace(self, levels=levels).columns(features)
         if not columns:
             raise InputError(
@@ -95,15 +97,15 @@ class Coding:
 
     def columns(self, features: Sequence[Feature]) -> tuple[Self, Numbers]:
         """Return the coding, and the columns of numbers."""
-        return self, self.expanded({each.column.name: each.values for each in features})
+        return self, self.expanded({feature.column.name: feature.values for feature in features})
 
     def notes(self, features: Sequence[Feature]) -> list[str]:
-        """Say which levels there are, and which is the reference."""
+        """Return notes on the levels and the reference."""
         return [note for feature in features for note in feature.notes]
 
 
 def level_name(feature: str, level: str) -> str:
-    """Return what the column of a level is called."""
+    """Return the name of the column of a level."""
     return f"{feature}[{level}]"
 
 
@@ -122,32 +124,32 @@ def products(names: Iterable[str]) -> dict[int, list[int]]:
 
 
 def _factors(name: str, known: Mapping[str, object]) -> list[str]:
-    """Split ``a:b:c`` into names that are known, also where these have colons; nothing where it is no product."""
-    for at in (i for i, character in enumerate(name) if character == ":"):
-        left, right = name[:at], name[at + 1 :]
+    """Split ``a:b:c`` into known names, which may have colons; empty if it is no product."""
+    for colon in (i for i, character in enumerate(name) if character == ":"):
+        left, right = name[:colon], name[colon + 1 :]
         if left in known and (others := _factors(right, known) or [right] * (right in known)):
             return [left, *others]
     return []
 
 
 def by_feature(names: Iterable[str], known: Mapping[str, Sequence[str]] | None = None) -> dict[str, list[int]]:
-    """Return the places of the columns of each feature: ``colour[red]`` and others are of ``colour``.
+    """Return the places of the columns of each feature, such as ``colour[red]`` for ``colour``.
 
-    Those of an interaction ``age:colour[red]`` are of ``age:colour``; a name without levels is its own. A feature whose
-    own name has a bracket is told from its levels where both are ``known``.
+    Columns such as ``age:colour[red]`` belong to the interaction ``age:colour``; a column without levels is a feature.
+    A feature with a bracket in its name is recognized if it and its levels are ``known``.
     """
     known = known or {}
     place = {str(name): i for i, name in enumerate(names)}
     places = dict[str, list[int]]()
     for name, i in place.items():
         factors = (_heads(part) for part in _factors(name, place) or [name])
-        own = (next((head for head in heads if _is_of(heads[0], head, known)), heads[-1]) for heads in factors)
-        places.setdefault(":".join(own), []).append(i)
+        features = (next((head for head in heads if _is_of(heads[0], head, known)), heads[-1]) for heads in factors)
+        places.setdefault(":".join(features), []).append(i)
     return places
 
 
 def _is_of(column: str, feature: str, known: Mapping[str, Sequence[str]]) -> bool:
-    """Say whether a column is a known feature, or of one of its levels: ``colour[red]``, or a formula's ``[T.red]``."""
+    """Say whether a column is a known feature, or one of its levels: ``colour[red]``, or ``[T.red]`` in formulas."""
     level = column[len(feature) + 1 : -1]
     return feature in known and (
         column == feature or not {level, level.removeprefix("T.")}.isdisjoint(known[feature][1:])
@@ -155,7 +157,7 @@ def _is_of(column: str, feature: str, known: Mapping[str, Sequence[str]]) -> boo
 
 
 def by_any_name(names: Iterable[str]) -> dict[str, list[int]]:
-    """Return the places of the columns that a name may mean: of one, or of all levels of a feature or a product."""
+    """Return the places of columns by each name: of one column, or of all levels of a feature or a product."""
     place = {str(name): i for i, name in enumerate(names)}
     places = dict[str, list[int]]()
     for name, i in place.items():
@@ -165,9 +167,9 @@ def by_any_name(names: Iterable[str]) -> dict[str, list[int]]:
 
 
 def _heads(column: str) -> list[str]:
-    """Return what a column may be of: itself, and each name that ``[level]`` follows, the longest first."""
+    """Return the features that a column may belong to: itself, and each name before a ``[level]``, longest first."""
     places = range(len(column) - 1, 0, -1) if column.endswith("]") else ()
-    return [column, *(column[:at] for at in places if column[at] == "[")]
+    return [column, *(column[:place] for place in places if column[place] == "[")]
 
 
 def parts_of(term: str, features: Mapping[str, object]) -> list[str]:
@@ -228,9 +230,9 @@ def _checked(name: str, levels: object) -> list[str]:
 
 @dataclass(frozen=True)
 class Feature:
-    """A column that is read as a feature: numbers, or the codes of its levels, NaN where a value is missing.
+    """A column read as a feature: numbers, or the codes of its levels, NaN where a value is missing.
 
-    Levels that are ``fixed``, like requested ones, stay whichever rows are left out.
+    ``fixed`` levels, such as requested ones, stay even if no row has them.
     """
 
     column: Column
@@ -240,7 +242,7 @@ class Feature:
 
     @classmethod
     def read(cls, column: Column, asked: Coding, is_named: bool) -> Self:
-        """Read a column of a table to fit; ``is_named`` says that the user chose it as a feature."""
+        """Read a column of a table to fit; ``is_named`` if the user named it as a feature."""
         levels = asked.levels.get(column.name)
         if levels is None and not is_text(column):
             return cls(column, to_reals(column))
@@ -251,7 +253,7 @@ class Feature:
 
     @classmethod
     def of_levels(cls, column: Column, levels: list[str] | None) -> Self:
-        """Read a column as codes of the levels, or of those that occur."""
+        """Read a column as codes of the given levels, else of the occurring ones."""
         if levels is None and column.before is not None:
             hint = f"name them with --levels {escaped(column.name)}=..."
             raise InputError(
@@ -269,15 +271,17 @@ class Feature:
 
     @classmethod
     def _coded(cls, column: Column, alphabet: Alphabet) -> Self:
-        """Code a column; a missing-value mark is a missing level, unless it is one of the known levels."""
-        texts, known = texts_of(column), set(alphabet.labels or ())
-        trimmed = {text: text.strip() for text in set(texts)}  # of a million cells a few are distinct
-        labels = {own: "" if text.lower() in MISSING and text not in known else text for own, text in trimmed.items()}
+        """Code a column; a mark of a missing value is missing, unless it is one of the given levels."""
+        texts, levels = texts_of(column), set(alphabet.labels or ())
+        trimmed = {cell: cell.strip() for cell in set(texts)}  # few of a million cells are distinct
+        labels = {
+            cell: "" if text.lower() in MISSING and text not in levels else text for cell, text in trimmed.items()
+        }
         coded = alphabet.coded(replace(column, cells=[labels[text] for text in texts]))
         return cls(column, coded.codes, coded.labels, fixed=True)
 
     def of_rows(self, values: np.ndarray) -> Self:
-        """Return the feature of the rows that were kept, without levels that no longer occur."""
+        """Return the feature with the values of kept rows, without levels that no longer occur."""
         if self.levels is None or self.fixed:
             return replace(self, values=values)
         kept = Coded(self.levels, values).trimmed()
@@ -285,7 +289,7 @@ class Feature:
 
     @property
     def notes(self) -> list[str]:
-        """Notes about the levels: names, and the reference."""
+        """Notes on the levels and the reference."""
         if self.levels is None:
             return []
         if len(self.levels) == 1:
@@ -298,7 +302,7 @@ class Feature:
 
 
 def refuse_identifier(feature: Feature, features: Sequence[str], is_named: bool, rows: int | None = None) -> None:
-    """Refuse a column that names rows rather than kinds of them: with as many levels as rows, or nearly so.
+    """Refuse a column of names of rows, with nearly as many levels as rows.
 
     A table of counts has more rows than lines.
     """

@@ -1,4 +1,4 @@
-"""Real numbers: one column of them, or several, whose rows are vectors."""
+"""Real numbers in one column, or in several whose rows are vectors."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from bayeszoo.data.table.table import (
 from bayeszoo.errors import InputError
 
 SCALES = "scales"
-"""The name under which `Data.reading` keeps what columns were divided by."""
+"""The name under which `Data.reading` keeps the divisors of columns."""
 MOST_UNEQUAL = 10
-"""Ratio of two columns' standard deviations above which it is said that they are not scaled."""
+"""Ratio of the standard deviations of two columns above which a note says that they are not scaled."""
 
 
 @dataclass(frozen=True)
 class Real(Measured):
     """One column of real numbers.
 
-    Where they are ``positive``, as durations, zero and negative values are refused, and zero is the same in all units.
+    If they are ``positive``, such as durations, zero and negative values are refused, and units have the same zero.
     """
 
     name: str = "y"
@@ -50,9 +50,9 @@ class Real(Measured):
         column = choose(table, options.get("column"), self.name)
         numbers = (to_positive if self.positive else to_reals)(column)
         (values,), notes = complete([column], [numbers], missing)
-        is_whole = like is None and column.before is None  # neither new rows nor a part
+        is_whole = like is None and column.before is None  # neither new rows nor part of a table
         if is_whole and len(values) and not np.ptp(values):
-            notes = (*notes, f"{column} has one value only: a prior that is scaled to it takes 1 for its spread")
+            notes = (*notes, f"{column} has only one value: a prior that is scaled to it takes 1 for its spread")
         return Parsed({self.name: values}, {self.name: column.name}, notes)
 
     def in_units(self, arrays: Arrays, factor: float, shift: float = 0.0) -> dict[str, np.ndarray]:
@@ -68,8 +68,8 @@ class Real(Measured):
 class RealWithError(Measured):
     """One column of real numbers, and one of the standard error of each, > 0.
 
-    The canonical arrays are `name` and `error`, both of shape (rows,). A column of the table that is called as `error`
-    is used when the option ``se`` names no other. Rows to be predicted may have their standard error alone.
+    The canonical arrays are `name` and `error`, both of shape (rows,). The column `error` of the table is used unless
+    the option ``se`` names another. Rows to be predicted may have only their standard errors.
     """
 
     name: str = "y"
@@ -81,12 +81,14 @@ class RealWithError(Measured):
         error = options.get("se", self.error)
         if error not in table.columns:
             problem = f"{table.name or 'the table'} has columns {quoted(table.columns)} and none called {shown(error)}"
-            raise InputError(problem, "not_a_number", hint="say with --se which holds the standard errors")
-        is_alone = like is not None and set(table.columns) == {error}
-        value = [] if is_alone else [choose(table, options.get("column"), self.name, {error: "the standard errors"})]
+            raise InputError(problem, "not_a_number", hint="name the column of standard errors with --se")
+        has_only_errors = like is not None and set(table.columns) == {error}
+        value = (
+            [] if has_only_errors else [choose(table, options.get("column"), self.name, {error: "the standard errors"})]
+        )
         columns = [*value, table[error]]
         values, dropped = complete(columns, [*map(to_reals, value), to_positive(table[error])], missing)
-        names = [self.error] if is_alone else [self.name, self.error]
+        names = [self.error] if has_only_errors else [self.name, self.error]
         roles = dict(zip(names, (column.name for column in columns), strict=True))
         return Parsed(dict(zip(names, values, strict=True)), roles, dropped)
 
@@ -103,7 +105,7 @@ class RealWithError(Measured):
         return len(arrays[self.error])
 
     def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
-        """Refuse: how far further values may be off is not known."""
+        """Refuse further rows, whose standard errors are unknown."""
         hint = f"give a table with a column {self.error}"
         raise InputError("the standard errors of further rows are not known", "new_rows_unknown", hint=hint)
 
@@ -112,17 +114,17 @@ class RealWithError(Measured):
 class Matrix(Measured):
     """Columns of real numbers, each row one observation.
 
-    The canonical arrays are `name`, shape (rows, columns), and the coordinate `axis` of the names of the columns. A
-    model that is `maskable` takes rows with missing numbers: with ``missing="mask"`` these are NaN. Of one
-    that is `scalable` the option ``scale`` divides each column by its standard deviation; columns of rows to be
-    predicted are divided by those of the fit.
+    The canonical arrays are `name`, shape (rows, columns), and the coordinate `axis` of the names of the columns.
+    `maskable` models take rows with missing numbers, NaN with ``missing="mask"``. For `scalable` models the option
+    ``scale`` divides each column by its standard deviation; columns of rows to be predicted are divided by those of
+    the fit.
     """
 
     name: str = "Y"
     axis: str = "column"
     maskable: bool = False
     scalable: bool = field(default=False, repr=False)
-    scales: Mapping[str, float] = field(default_factory=dict, repr=False, compare=False)  # of a part of a table
+    scales: Mapping[str, float] = field(default_factory=dict, repr=False, compare=False)  # for part of a table
     lists = frozenset({"columns"})
     holds = "columns of real numbers, all those of the table or some of them (--columns)"
 
@@ -133,7 +135,7 @@ class Matrix(Measured):
 
     @property
     def treatments(self) -> tuple[str, ...]:  # type: ignore[override]
-        """What may be done about missing values."""
+        """The treatments of missing values."""
         return ("refuse", "drop", "mask") if self.maskable else ("refuse", "drop")
 
     @property
@@ -174,7 +176,7 @@ class Matrix(Measured):
         return Parsed({self.name: values, self.axis: labels}, {}, holes)
 
     def reading(self, arrays: Arrays) -> dict[str, Any]:
-        """Ask for masks where there are any."""
+        """Return the option for masks, if values are missing."""
         return {"missing": "mask"} if np.isnan(arrays[self.name]).any() else {}
 
     def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
@@ -183,19 +185,19 @@ class Matrix(Measured):
 
 
 def scales_of(like: Arrays | None) -> dict[str, float]:
-    """Return what the columns of a fit were divided by; nothing where they were not."""
+    """Return the divisors of the columns of a fit; empty if they were not scaled."""
     return dict(getattr(like, "reading", {}).get(SCALES, {}))
 
 
 def refuse_other_scales(scales: Mapping[str, float], data: Arrays) -> None:
-    """Refuse rows that were not divided by what the columns of the fit were divided by."""
+    """Refuse rows whose columns were not divided by the divisors of the fit."""
     if scales_of(data) != scales:
         problem = "the columns of these rows and of the fit were not divided by the same numbers"
-        raise InputError(problem, "not_a_number", hint="give the table itself, which is then read as that of the fit")
+        raise InputError(problem, "not_a_number", hint="give the table, which is then read like that of the fit")
 
 
 def scales_by(names: list[str], deviations: np.ndarray) -> dict[str, float]:
-    """Return the standard deviation of each column (divisor N), by which it is to be divided."""
+    """Return the standard deviation (divisor N) of each column, which becomes its divisor."""
     for name, deviation in zip(names, deviations, strict=True):
         if not deviation > 0:
             problem = f"column {shown(name)} is constant and cannot be scaled"
@@ -204,22 +206,22 @@ def scales_by(names: list[str], deviations: np.ndarray) -> dict[str, float]:
 
 
 def _about_scale(columns: list[Column], values: np.ndarray, scales: Mapping[str, float]) -> tuple[str, ...]:
-    """Say what columns were divided by, or that they are of very different scale and were not."""
+    """Return a note on the divisors of columns, or on columns of very different scale."""
     if scales:
-        each = ", ".join(f"{escaped(name)} by {scale:.4g}" for name, scale in scales.items())
-        return (f"columns were divided by their standard deviations, and all is in these: {each}",)
+        divisors = ", ".join(f"{escaped(name)} by {scale:.4g}" for name, scale in scales.items())
+        return (f"columns were divided by their standard deviations, and all is in these: {divisors}",)
     if len(columns) < 2 or columns[0].before is not None:
         return ()
-    sds = np.array([np.nanstd(cells) for cells in values.T])  # of all at once it would hold several copies
+    sds = np.array([np.nanstd(cells) for cells in values.T])  # one by one, to save copies of the array
     if not 0 < MOST_UNEQUAL * sds.min() < sds.max():
         return ()
     large, small = columns[int(np.argmax(sds))], columns[int(np.argmin(sds))]
     ratio = f"{large} has {sds.max() / sds.min():.3g} times the sd of {small}"
-    return (f"{ratio}, and decides the factors accordingly; --scale divides each by its own",)
+    return (f"{ratio}, and dominates the factors; --scale divides each column by its sd",)
 
 
 def refuse_text(table: Table, option: str = "columns", or_text: bool = False) -> None:
-    """Refuse a column that is not numbers, and say which are, to be chosen by `option`, `or_text` how to read text."""
+    """Refuse a column that is not numbers; name those that are, for `option`, and `or_text` the option for text."""
     usable = [column.name for column in table.columns.values() if are_numbers(column)]
     if not usable or len(usable) == len(table.columns):
         return
@@ -236,9 +238,9 @@ def refuse_text(table: Table, option: str = "columns", or_text: bool = False) ->
 
 
 def _as_fitted(fitted: list[str], names: list[str] | None, table: Table) -> tuple[list[str], list[str]]:
-    """Return the columns of the fit in its order, and columns that are neither requested nor in the fit.
+    """Return the columns of the fit in its order, and unused columns, neither requested nor in the fit.
 
-    Where columns have numbers and no names there may be none of these: which is which is then not known.
+    Columns with numbers for names may not be left unused, as they could not be told apart.
     """
     others = [name for name in table.columns if name not in {*fitted}]
     unused = [] if names is not None or all(map(str.isdecimal, table.columns)) else others
@@ -246,31 +248,31 @@ def _as_fitted(fitted: list[str], names: list[str] | None, table: Table) -> tupl
 
 
 def in_order_of(fitted: list[str], names: list[str], option: str = "columns") -> list[str]:
-    """Put the columns in the order of the fit, which must have the same; they are chosen by `option`."""
-    present, known = set(names), set(fitted)
-    lacking = next((name for name in fitted if name not in present), None)
-    if lacking is not None:
-        raise InputError(f"there is no column {shown(lacking)}, which the fit has", "missing_column", column=lacking)
-    more = next((name for name in names if name not in known), None)
-    if more is not None:
+    """Return the columns in the order of the fit; refuse other columns than its own, named by `option`."""
+    present, allowed = set(names), set(fitted)
+    missing = next((name for name in fitted if name not in present), None)
+    if missing is not None:
+        raise InputError(f"there is no column {shown(missing)}, which the fit has", "missing_column", column=missing)
+    other = next((name for name in names if name not in allowed), None)
+    if other is not None:
         hint = f"use --{option} {listing(fitted)}"
         raise InputError(
-            f"column {shown(more)} is not among the {len(fitted)} of the fit", "unknown_label", column=more, hint=hint
+            f"column {shown(other)} is not among the {len(fitted)} of the fit", "unknown_label", column=other, hint=hint
         )
     return fitted
 
 
 def _with_holes(columns: list[Column], new: bool) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Convert columns to an array of shape (rows, columns), NaN where a value is missing, and say how many are.
+    """Return columns as an array (rows, columns), NaN where a value is missing, and notes on missing values.
 
-    Every column must have a value; but for `new` rows, which are to be predicted.
+    Every column must have a value, except in `new` rows, which are to be predicted.
     """
     values = np.column_stack([to_reals(column) for column in columns])
     holes, before = np.isnan(values), columns[0].before
     empty = [column for column, hole in zip(columns, holes.T, strict=True) if hole.all()]
     if empty and before is None and not new:
         raise InputError(f"{empty[0]} has no values", "no_data", column=empty[0].name)
-    values[holes] = np.nan  # always the same one
+    values[holes] = np.nan  # always the same NaN
     return values, about_holes(holes, before or 0)
 
 
@@ -281,12 +283,12 @@ def about_holes(
     rows_without: str = "without values were ignored",
     row_without: str = "without values was ignored",
 ) -> tuple[str, ...]:
-    """Say how many values are missing and how they are treated, and which rows have none at all."""
+    """Return notes on missing values, their treatment, and rows without any value."""
     if not holes.any():
         return ()
-    count, rows, none = int(holes.sum()), int(holes.any(axis=1).sum()), np.flatnonzero(holes.all(axis=1))
+    count, rows, empty = int(holes.sum()), int(holes.any(axis=1).sum()), np.flatnonzero(holes.all(axis=1))
     notes = [f"{count} missing value{'s' * (count > 1)} in {rows} row{'s' * (rows > 1)} {treated}"]
-    if len(none):
-        several, places = len(none) > 1, listed(none, before=before)
-        notes.append(f"{len(none)} row{'s' * several} ({places}) {rows_without if several else row_without}")
+    if len(empty):
+        several, places = len(empty) > 1, listed(empty, before=before)
+        notes.append(f"{len(empty)} row{'s' * several} ({places}) {rows_without if several else row_without}")
     return tuple(notes)

@@ -46,22 +46,22 @@ from bayeszoo.errors import InputError
 
 COUNT, FEATURES = "count", "features"
 _MOST_ROWS = 70
-"""Combinations of levels of which every two rows are gone through."""
+"""Most combinations of levels of which all pairs of rows are enumerated."""
 
 
 @dataclass(frozen=True)
 class Mixed(Inputs):
     """Columns of features, each of levels, of counts or of real numbers.
 
-    Text and true/false are levels. Numbers are real numbers, but for those that the options ``levels`` and ``counts``
-    name. ``levels`` may also list them, ``stage=1,2,3``. The option ``features`` says which columns are used, ``count``
-    names a column of how often each row occurs.
+    Text and true/false are levels. Numbers are real numbers, unless the options ``levels`` and ``counts`` name them.
+    ``levels`` may also list levels, ``stage=1,2,3``. The option ``features`` names the columns to use, ``count`` a
+    column of counts of rows.
 
-    The canonical arrays are ``levels``, ``counts`` and ``reals``, shape (rows, features of the kind). The first holds
+    The canonical arrays are ``levels``, ``counts`` and ``reals``, shape (rows, features of the kind). ``levels`` has
     places along the coordinate ``level``, which has a label ``feature=level`` for each level of each feature, -1 where
     a cell is missing; the others are float64, NaN where a cell is missing. The coordinates ``feature`` (of levels),
-    ``count`` and ``real`` name the features. A model takes some ``kinds`` only; one that is not `maskable` no missing
-    cells. `name` is the array that is taken for the outcome.
+    ``count`` and ``real`` name the features. A model may take only some ``kinds``, and no missing cells unless it is
+    `maskable`. `name` is the array that is taken as the outcome.
     """
 
     name: str = LEVELS
@@ -78,7 +78,7 @@ class Mixed(Inputs):
 
     @property
     def treatments(self) -> tuple[str, ...]:  # type: ignore[override]
-        """What may be done about missing values."""
+        """The treatments of missing values."""
         return ("refuse", "drop", "mask") if self.maskable else ("refuse", "drop")
 
     @property
@@ -90,9 +90,9 @@ class Mixed(Inputs):
 
     @property
     def _kinds_of_features(self) -> str:
-        how = {LEVELS: "levels (text, or --levels)", COUNTS: "counts (--counts)", REALS: "real numbers"}
-        how |= {COUNTS: "counts"} if self._of_numbers == COUNTS else {}
-        return ", ".join(how[kind] for kind in self.kinds)
+        phrases = {LEVELS: "levels (text, or --levels)", COUNTS: "counts (--counts)", REALS: "real numbers"}
+        phrases |= {COUNTS: "counts"} if self._of_numbers == COUNTS else {}
+        return ", ".join(phrases[kind] for kind in self.kinds)
 
     @property
     def _of_numbers(self) -> str:
@@ -122,15 +122,15 @@ class Mixed(Inputs):
             raise InputError(
                 f"there is no feature: {quoted(table.columns)} is all", "no_data", hint="give feature columns"
             )
-        if both := next((name for name in (*features, *asked) if name in taken), None):
-            role = "the outcome" if both == target else "how often rows occur"
+        if shared := next((name for name in (*features, *asked) if name in taken), None):
+            role = "the outcome" if shared == target else "how often rows occur"
             hint = "leave it out of the features"
             raise InputError(
-                f"column {shown(both)} is both a feature and {role}", "duplicate_name", column=both, hint=hint
+                f"column {shown(shared)} is both a feature and {role}", "duplicate_name", column=shared, hint=hint
             )
         if other := next(iter(asked.keys() - {*features}), None):
-            of_table = table[other]  # or there is no such column
-            problem = f"{of_table} is named by --{asked[other]}, and is no feature"
+            column = table[other]  # raises if there is no such column
+            problem = f"{column} is named by --{asked[other]}, and is no feature"
             raise InputError(problem, "unknown_label", column=other, hint="add it to --features")
         if FEATURES not in options:
             unclear = [name for name in features if name not in asked]
@@ -148,11 +148,12 @@ class Mixed(Inputs):
         return LEVELS if LEVELS in self.kinds and is_text(column) else self._of_numbers
 
     def _as_in(self, like: Arrays, table: Table, options: Mapping[str, Any]) -> dict[str, str]:
-        """Return the features of the fit and their kinds; options must say the same."""
+        """Return the features of the fit and their kinds; refuse options that differ."""
         fitted = {name: kind for kind in self.kinds for name in like[AXES[kind]].tolist()}
-        known = {name: list(codes) for name, codes in levels_by_feature(like).items()}
+        fitted_levels = {name: list(codes) for name, codes in levels_by_feature(like).items()}
         differ = {name for name, kind in self._asked(options).items() if fitted.get(name) != kind}
-        differ |= {name for name, levels in options.get(LEVELS, {}).items() if levels not in (None, known.get(name))}
+        asked_levels = options.get(LEVELS, {})
+        differ |= {name for name, levels in asked_levels.items() if levels not in (None, fitted_levels.get(name))}
         if differ:
             problem = f"{quoted(sorted(differ))}: kinds and levels of features must be those of the fit"
             raise InputError(problem, "labels_differ", hint="leave out --levels, --counts and --reals")
@@ -173,15 +174,15 @@ class Mixed(Inputs):
         options: Mapping[str, Any],
         codes: Mapping[str, np.ndarray],
     ) -> tuple[Parsed, list[np.ndarray]]:
-        """Convert columns, leave out or repeat the same rows of all of them and of codes by column, and add notes."""
+        """Convert features, treat missing values and repeat rows; return them, and codes and counts of these rows."""
         cells = self._cells(table, kinds, like, options)
         coded = [table[name] for name in codes]
         counted = [table[options[COUNT]]] if COUNT in options else []
-        own = [*codes.values(), *map(to_counts, counted)]
-        own, values, notes = kept_rows([*coded, *counted], own, cells, missing, like is not None, self.maskable)
+        numbers = [*codes.values(), *map(to_counts, counted)]
+        kept, values, notes = kept_rows([*coded, *counted], numbers, cells, missing, like is not None, self.maskable)
         if counted:
-            rows = np.repeat(np.arange(len(own[-1])), repeats(counted[0], own[-1]))
-            own, values = [each[rows] for each in own], [each[rows] for each in values]
+            rows = np.repeat(np.arange(len(kept[-1])), repeats(counted[0], kept[-1]))
+            kept, values = [array[rows] for array in kept], [array[rows] for array in values]
             notes = (f"{counted[0]}: {len(table[counted[0].name])} lines for {len(rows)} rows", *map(unplaced, notes))
         cells = [cell._replace(feature=cell.feature.of_rows(v)) for cell, v in zip(cells, values, strict=True)]
         if like is None:
@@ -189,7 +190,7 @@ class Mixed(Inputs):
         roles = {kind: ", ".join(cell.column.name for cell in cells if cell.kind == kind) for kind in self.kinds}
         roles |= {COUNT: options[COUNT]} if counted else {}
         arrays = arrays_of_cells(self.kinds, cells, like, len(values[0]))
-        return Parsed(arrays, {role: names for role, names in roles.items() if names}, notes), own
+        return Parsed(arrays, {role: names for role, names in roles.items() if names}, notes), kept
 
     def _cells(
         self,
@@ -198,10 +199,10 @@ class Mixed(Inputs):
         like: Arrays | None,
         options: Mapping[str, Any],
     ) -> list[Cell]:
-        known = None if like is None else {name: list(codes) for name, codes in levels_by_feature(like).items()}
+        fitted = None if like is None else {name: list(codes) for name, codes in levels_by_feature(like).items()}
         asked: Mapping[str, list[str] | None] = options.get(LEVELS, {})
         try:
-            return [Cell(kind, read_feature(table[name], kind, asked, known)) for name, kind in kinds.items()]
+            return [Cell(kind, read_feature(table[name], kind, asked, fitted)) for name, kind in kinds.items()]
         except InputError as error:
             if error.hint or error.code != "not_a_number":
                 raise
@@ -214,7 +215,7 @@ class Mixed(Inputs):
             raise InputError(error.message, error.code, column=error.column, rows=error.rows, hint=hint) from None
 
     def _about(self, cells: Sequence[Cell], options: Mapping[str, Any], rows: int) -> tuple[str, ...]:
-        """Refuse features of a whole table that tell nothing, or the same as others; and say how columns were read."""
+        """Refuse constant and repeated features of a whole table; return notes on how columns were read."""
         is_whole, is_named, notes = cells[0].column.before is None, FEATURES in options, list[str]()
         features, seen = [cell.column.name for cell in cells], dict[object, Column]()
         for cell in cells if is_whole and rows > 1 else ():
@@ -232,14 +233,14 @@ class Mixed(Inputs):
         return (*of_levels, *notes, *(self._about_numbers(cells, named) if is_whole else ()))
 
     def _about_numbers(self, cells: Sequence[Cell], named: Collection[str]) -> list[str]:
-        """Say which real numbers may be counts or codes of levels, where no option says what they are."""
+        """Return a note on real numbers that may be counts or codes of levels, unless an option names them."""
         others = [kind for kind in (COUNTS, LEVELS) if kind in self.kinds]
         cells = [cell for cell in cells if cell.kind == REALS and cell.column.name not in named]
         whole = [cell.column.name for cell in cells if are_whole(cell.feature.values)]
         if not whole or not others:
             return []
-        how = ", ".join(f"--{kind} {listing(whole)}" for kind in others)
-        return [f"whole numbers are read as real numbers: {quoted(whole)}; otherwise name them with {how}"]
+        options = ", ".join(f"--{kind} {listing(whole)}" for kind in others)
+        return [f"whole numbers are read as real numbers: {quoted(whole)}; otherwise name them with {options}"]
 
     # Canonical arrays
 
@@ -252,30 +253,30 @@ class Mixed(Inputs):
         if len(rows) != 1 or rows == {0}:
             problem = "no data rows" if rows <= {0} else "the arrays have different numbers of rows"
             raise InputError(problem, "no_data" if rows <= {0} else "wrong_shape")
-        own, values, notes = kept_rows(outcome, codes, columns, missing, False, self.maskable)
-        size = len([*own, *values, np.empty(rows.pop())][0])
-        known = {self.name: own[0].astype(np.int64)} if outcome else {}
+        kept, values, notes = kept_rows(outcome, codes, columns, missing, False, self.maskable)
+        size = len([*kept, *values, np.empty(rows.pop())][0])
+        classes = {self.name: kept[0].astype(np.int64)} if outcome else {}
         stacked = {kind: stack(kind, of_kind(columns, values, kind), size) for kind in self.kinds}
-        return Parsed({**known, **stacked, **coords, **labels}, {}, notes)
+        return Parsed({**classes, **stacked, **coords, **labels}, {}, notes)
 
     def _checked_outcome(
         self, arrays: Mapping[str, object]
     ) -> tuple[list[Column], list[np.ndarray], dict[str, np.ndarray]]:
-        """Check the outcome and its labels, of kinds that have any."""
+        """Check the outcome and its labels, in kinds with an outcome."""
         return [], [], {}
 
     def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
         """Return the columns under their names, levels as text."""
         columns = dict[str, np.ndarray]()
         by_code = {code: level for codes in levels_by_feature(arrays).values() for level, code in codes.items()}
-        labels = np.array([*(by_code[code] for code in range(len(by_code))), ""], dtype=str)  # the last of code -1
+        labels = np.array([*(by_code[code] for code in range(len(by_code))), ""], dtype=str)  # the last for code -1
         for kind in self.kinds:
             values = labels[arrays[kind]] if kind == LEVELS else arrays[kind]
             columns |= dict(zip(arrays[AXES[kind]].tolist(), values.T, strict=True))
         return columns
 
     def reading(self, arrays: Arrays) -> dict[str, Any]:
-        """Name what the table does not tell; all features and levels, where it would be refused or read otherwise."""
+        """Return options that the table does not imply; all features and levels if it would be read differently."""
         named = self._named(arrays)
         return named if self._reads_back(arrays, named) else {**named, **self._kinds_in(arrays)}
 
@@ -300,17 +301,17 @@ class Mixed(Inputs):
 
     def _holes(self, arrays: Arrays) -> np.ndarray:
         """Mark the missing cells, shape (rows, features)."""
-        each = [arrays[kind] < 0 if kind == LEVELS else np.isnan(arrays[kind]) for kind in self.kinds]
-        return np.concatenate(each, axis=1)
+        holes = [arrays[kind] < 0 if kind == LEVELS else np.isnan(arrays[kind]) for kind in self.kinds]
+        return np.concatenate(holes, axis=1)
 
     def indicators(self, arrays: Arrays, codes: np.ndarray, axis: str) -> np.ndarray:
         """Return places (rows, features) along the axis of levels as indicators, NaN where a feature is missing."""
         if codes.ndim == 1:
             return super().indicators(arrays, codes, axis)
-        each = np.empty((len(codes), len(arrays[axis])))
-        for own, places in zip(codes.T, tables_of(arrays), strict=True):
-            each[:, places] = np.where(own[:, None] < 0, np.nan, own[:, None] == places)
-        return each
+        indicators = np.empty((len(codes), len(arrays[axis])))
+        for of_feature, places in zip(codes.T, tables_of(arrays), strict=True):
+            indicators[:, places] = np.where(of_feature[:, None] < 0, np.nan, of_feature[:, None] == places)
+        return indicators
 
     def size(self, arrays: Arrays) -> int:
         """Return the number of rows."""
@@ -340,7 +341,7 @@ class Mixed(Inputs):
     _simplest: ClassVar[dict[str, np.ndarray]] = {}
 
     def _every_row(self, arrays: Arrays, times: int = 1) -> dict[str, np.ndarray]:
-        """Return a row for each combination of levels, of as many features as make few rows, ``times`` as many."""
+        """Return a row for each combination of levels, of as many features as keep ``times`` the rows few."""
         chosen = list[tuple[int, ...]]()
         for table in tables_of(arrays):
             if times * len(table) <= _MOST_ROWS:

@@ -1,4 +1,4 @@
-"""Canonical arrays of features of mixed kinds: one array and one axis a kind, and one axis of all levels."""
+"""Canonical arrays of features of mixed kinds: an array and an axis for each kind, and one axis of all levels."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def coordinates(kinds: Sequence[str]) -> tuple[str, ...]:
 
 def level_labels(levels: Mapping[str, Sequence[str]], kinds: Sequence[str]) -> dict[str, np.ndarray]:
     """Return the axis of all levels of all features, labels ``feature=level``."""
-    labels = [f"{name}={level}" for name, each in levels.items() for level in each]
+    labels = [f"{name}={level}" for name, of_feature in levels.items() for level in of_feature]
     return {LEVEL: label_array(labels)} if LEVELS in kinds else {}
 
 
 def levels_by_feature(arrays: Arrays) -> dict[str, dict[str, int]]:
-    """Return the code of each level of each feature, as the array ``levels`` has it: its place on the axis ``level``.
+    """Return the code of each level of each feature, which is its place on the axis ``level``.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def stack(kind: str, values: Sequence[np.ndarray], rows: int) -> np.ndarray:
 def checked_cells(
     arrays: Mapping[str, object], kinds: Sequence[str]
 ) -> tuple[list[tuple[str, Column, np.ndarray]], dict[str, np.ndarray]]:
-    """Check arrays given by the user: kind, column and values of each feature, NaN where missing; and coordinates."""
+    """Check arrays from the user; return kind, column and values (NaN where missing) of features, and coordinates."""
     coords = {axis: checked_labels(axis, arrays[axis], least=0) for axis in coordinates(kinds)}
     names = [name for kind in kinds for name in coords[AXES[kind]].tolist()]
     if twice := repeated(names):

@@ -1,4 +1,4 @@
-"""Columns of features of mixed kinds: how each is read, which rows are kept, and what is refused or said of them."""
+"""Columns of features of mixed kinds: reading, treatment of missing values, checks and notes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MASK = "use --missing mask, which leaves out the cell and keeps the row, or dro
 
 
 class Cell(NamedTuple):
-    """A feature, and its kind."""
+    """A feature with its kind."""
 
     kind: str
     feature: Feature
@@ -42,7 +42,7 @@ class Cell(NamedTuple):
 
     @property
     def is_constant(self) -> bool:
-        """Whether all rows that have a value have the same; levels that were declared may occur elsewhere."""
+        """Whether all present values are equal; a feature of levels is constant only if it has one level."""
         if self.kind == LEVELS:
             return len(self.feature.levels or ()) == 1
         present = self.feature.values[~np.isnan(self.feature.values)]
@@ -50,13 +50,13 @@ class Cell(NamedTuple):
 
     @property
     def key(self) -> object:
-        """What two columns of the same values have in common."""
-        digest = hashlib.sha256(np.ascontiguousarray(self.feature.values)).digest()  # the values would fill the memory
+        """A key that is equal for columns of equal values."""
+        digest = hashlib.sha256(np.ascontiguousarray(self.feature.values)).digest()  # values would take memory
         return self.kind, tuple(self.feature.levels or ()), digest
 
 
 def named_levels(value: object) -> dict[str, list[str] | None]:
-    """Read which columns hold levels, ``"a,b"``, and which levels of those that list them, ``"colour=red,green"``."""
+    """Return the columns of levels, from ``"a,b"``, and their levels if listed, from ``"colour=red,green"``."""
     if isinstance(value, Mapping) or not isinstance(value, str | list | tuple | np.ndarray):
         return dict(asked_levels(value))
     items = [value] if isinstance(value, str) else [*value]
@@ -71,7 +71,7 @@ def named_levels(value: object) -> dict[str, list[str] | None]:
 def read_feature(
     column: Column, kind: str, asked: Mapping[str, list[str] | None], known: Mapping[str, list[str]] | None
 ) -> Feature:
-    """Read a column as a feature of its kind, with the levels of the fit where they are known."""
+    """Read a column as a feature of its kind, with the levels of the fit if there is one."""
     if kind == LEVELS:
         return Feature.of_levels(column, asked.get(column.name)) if known is None else Feature.read_new(column, known)
     values = to_counts(column) if kind == COUNTS else to_reals(column)
@@ -81,17 +81,21 @@ def read_feature(
 
 
 def kept_rows(
-    own: list[Column], numbers: list[np.ndarray], cells: Sequence[Cell], missing: str, new: bool, maskable: bool
+    others: list[Column], numbers: list[np.ndarray], cells: Sequence[Cell], missing: str, new: bool, maskable: bool
 ) -> tuple[list[np.ndarray], list[np.ndarray], tuple[str, ...]]:
-    """Refuse, drop or keep rows that lack a value: the own columns', the features', and notes."""
+    """Refuse, drop or keep rows with missing values; return kept values of other columns and features, and notes."""
     columns, values = [cell.column for cell in cells], [cell.feature.values for cell in cells]
     if missing != "mask":
-        every = [*own, *columns]
+        all_columns = [*others, *columns]
         if new and missing == "refuse" and maskable:
             _refuse_holes(cells)
-        kept, notes = complete(every, [*numbers, *values], missing, _MASK if maskable else DROP) if every else ([], ())
-        return kept[: len(own)], kept[len(own) :], notes
-    kept, _ = complete(own, numbers, "refuse") if own else ([], ())
+        kept, notes = (
+            complete(all_columns, [*numbers, *values], missing, _MASK if maskable else DROP)
+            if all_columns
+            else ([], ())
+        )
+        return kept[: len(others)], kept[len(others) :], notes
+    kept, _ = complete(others, numbers, "refuse") if others else ([], ())
     holes, before = np.isnan(values).T, columns[0].before if columns else None
     empty = [column for column, hole in zip(columns, holes.T, strict=True) if hole.all()]
     if empty and before is None and not new:
@@ -104,14 +108,14 @@ def kept_rows(
 
 
 def _refuse_holes(cells: Sequence[Cell]) -> None:
-    """Refuse missing cells of new rows, also where a column has no value at all: there may be one row."""
+    """Refuse missing cells of new rows, even if a column has no value, as there may be one row."""
     for cell in cells:
         if len(rows := np.flatnonzero(np.isnan(cell.feature.values))):
             raise cell.column.lacks(rows, _MASK)
 
 
 def unplaced(note: str) -> str:
-    """Return the note on rows that were dropped, of rows that are then repeated."""
+    """Return the note on dropped rows without row numbers, as rows are repeated afterwards."""
     if isinstance(note, Dropped):
         note.kept = None
     return note
@@ -120,12 +124,12 @@ def unplaced(note: str) -> str:
 def arrays_of_cells(
     kinds: Sequence[str], cells: Sequence[Cell], like: Arrays | None, rows: int
 ) -> dict[str, np.ndarray]:
-    """Stack features of each kind, levels as places along their axis, which is that of the fit if there is one."""
+    """Stack features of each kind; levels are places along their axis, that of the fit if there is one."""
     levels = [cell.feature for cell in cells if cell.kind == LEVELS]
     coords = {axis: like[axis] for axis in coordinates(kinds)} if like is not None else {}
     if like is None:
         names = {AXES[kind]: np.array([c.column.name for c in cells if c.kind == kind], str) for kind in kinds}
-        coords = names | level_labels({each.column.name: each.levels or [] for each in levels}, kinds)
+        coords = names | level_labels({feature.column.name: feature.levels or [] for feature in levels}, kinds)
         coords = {axis: coords[axis] for axis in coordinates(kinds)}
     codes = levels_by_feature(coords)
     values = [_placed(cell.feature, codes) if cell.kind == LEVELS else cell.feature.values for cell in cells]
@@ -133,19 +137,19 @@ def arrays_of_cells(
 
 
 def _placed(feature: Feature, codes: Mapping[str, Mapping[str, int]]) -> np.ndarray:
-    """Return the places of the levels of a feature, NaN where one is missing."""
-    own = codes[feature.column.name]
-    places = np.array([*(own[level] for level in feature.levels or ()), np.nan])
+    """Return the places of the levels of a feature, NaN where missing."""
+    of_feature = codes[feature.column.name]
+    places = np.array([*(of_feature[level] for level in feature.levels or ()), np.nan])
     return places[np.where(np.isnan(feature.values), -1, feature.values).astype(np.int64)]
 
 
 def of_kind(cells: Sequence[Cell], values: Sequence[np.ndarray], kind: str) -> list[np.ndarray]:
     """Return the values of the features of one kind."""
-    return [each for cell, each in zip(cells, values, strict=True) if cell.kind == kind]
+    return [array for cell, array in zip(cells, values, strict=True) if cell.kind == kind]
 
 
 def refuse_feature(column: Column, problem: str, code: str, features: list[str], is_named: bool) -> list[str]:
-    """Refuse a feature that the user did not name; of one that was, return a note."""
+    """Refuse a feature that the user did not name; return a note on a named one."""
     if not is_named:
         others = [name for name in features if name != column.name]
         raise column.error(problem, code, hint=f"leave it out: --features {listing(others)}" if others else None)
@@ -153,7 +157,7 @@ def refuse_feature(column: Column, problem: str, code: str, features: list[str],
 
 
 def about_levels(feature: Feature) -> list[str]:
-    """Say which levels a feature has, and which of them no row has."""
+    """Return notes on the levels of a feature, and on those that no row has."""
     column, levels = feature.column, feature.levels or []
     present, is_part = set(np.unique(feature.values).tolist()), column.before is not None
     never = [level for code, level in enumerate(levels) if code not in present and not is_part]

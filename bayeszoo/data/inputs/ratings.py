@@ -1,4 +1,4 @@
-"""Ratings: which label each rater gave to each item, any number of times."""
+"""Ratings: the labels that raters gave to items, any number of times."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from bayeszoo.errors import InputError
 COUNTS, ITEM, RATER, CLASS, LABEL = "counts", "item", "rater", "class", "label"
 
 MOST_COUNTS = 20_000_000
-"""Counts, zeros and all, of a table of items, raters and classes, at most."""
+"""Most counts, including zeros, of a table of items, raters and classes."""
 
 
 @dataclass(frozen=True)
 class Ratings(Inputs):
-    """Labels that raters gave to items, a rating a row; rows may repeat, and not every rater rates every item.
+    """Labels that raters gave to items, one rating in a row; rows may repeat, and raters need not rate every item.
 
-    The table has columns ``item``, ``rater`` and ``label``, or others by the options of these names. ``classes`` and
-    ``raters`` name all labels and all raters, in order; by default these are the occurring ones.
+    The table has columns ``item``, ``rater`` and ``label``, or others named by these options. ``classes`` and
+    ``raters`` list all labels and all raters, in order; by default the occurring ones.
 
-    The canonical arrays are ``counts``, shape (items, raters, classes): how often each rater gave each label; and the
-    coordinates ``item``, in the order in which they come, ``rater`` and ``class``. A row is an item. The table of a fit
-    has an item with two ratings: of single ratings nothing says how often raters err.
+    The canonical arrays are ``counts``, shape (items, raters, classes), the number of times that each rater gave each
+    label; and the coordinates ``item``, in order of occurrence, ``rater`` and ``class``. A row is an item. The table of
+    a fit has an item with two ratings: single ratings do not show how often raters err.
     """
 
     name: str = COUNTS
@@ -45,20 +45,20 @@ class Ratings(Inputs):
             raise InputError("one column cannot be two of item, rater and label", "conflicting_options")
         raters, classes = (_alphabet(noun, options, like) for noun in (RATER, CLASS))
         coded = [code(columns[ITEM]), raters.coded(columns[RATER]), classes.coded(columns[LABEL])]
-        codes, dropped = complete(list(columns.values()), [own.codes for own in coded], missing)
-        items, given, labels = (Coded(own.labels, kept) for own, kept in zip(coded, codes, strict=True))
+        codes, dropped = complete(list(columns.values()), [column.codes for column in coded], missing)
+        items, ratings_by, labels = (Coded(column.labels, kept) for column, kept in zip(coded, codes, strict=True))
         items = items.trimmed()
-        come = np.argsort(np.unique(items.codes, return_index=True)[1])  # in the order in which they first occur
-        items = items.among([items.labels[i] for i in come])
-        given = given if raters.labels else given.trimmed()
+        by_occurrence = np.argsort(np.unique(items.codes, return_index=True)[1])
+        items = items.among([items.labels[i] for i in by_occurrence])
+        ratings_by = ratings_by if raters.labels else ratings_by.trimmed()
         labels, notes = classes.finished(str(columns[LABEL]), labels)
-        notes += tuple(spelled_alike(columns[RATER], given.labels, "raters"))
-        counts = _counted(items, given, labels)
+        notes += tuple(spelled_alike(columns[RATER], ratings_by.labels, "raters"))
+        counts = _counted(items, ratings_by, labels)
         if like is None and columns[ITEM].before is None and counts.sum(axis=(1, 2)).max() < 2:
             hint = "give items that several raters rate"
             raise InputError("no item has two ratings: nothing says how often raters err", "not_identified", hint=hint)
-        coords = {ITEM: items.labels, RATER: given.labels, CLASS: labels.labels}
-        arrays = {COUNTS: counts, **{axis: label_array(own) for axis, own in coords.items()}}
+        coords = {ITEM: items.labels, RATER: ratings_by.labels, CLASS: labels.labels}
+        arrays = {COUNTS: counts, **{axis: label_array(names) for axis, names in coords.items()}}
         return Parsed(arrays, {role: column.name for role, column in columns.items()}, (*notes, *dropped))
 
     def _canonical(self, arrays: Mapping[str, object], missing: str) -> Parsed:
@@ -71,12 +71,12 @@ class Ratings(Inputs):
         (values,), _ = complete([column], [to_counts(column)], "refuse")
         refuse_sum(column, values)
         counts = values.astype(np.int64).reshape(shape)
-        if len(without := np.flatnonzero(~counts.any(axis=(1, 2)))):
-            raise InputError(f"item {shown(coords[ITEM][without[0]])} has no rating", "no_data", hint="leave it out")
+        if len(unrated := np.flatnonzero(~counts.any(axis=(1, 2)))):
+            raise InputError(f"item {shown(coords[ITEM][unrated[0]])} has no rating", "no_data", hint="leave it out")
         return Parsed({COUNTS: counts, **coords}, {})
 
     def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
-        """Return a rating a row, in the order of the items, and the same whatever the order of raters and classes."""
+        """Return one rating in a row, in the order of items, whatever the order of raters and classes."""
         counts = np.asarray(arrays[COUNTS])
         codes = np.repeat(np.argwhere(counts > 0), counts[counts > 0], axis=0).T
         raters, labels = arrays[RATER][codes[1]], arrays[CLASS][codes[2]]
@@ -84,25 +84,25 @@ class Ratings(Inputs):
         return {ITEM: arrays[ITEM][codes[0]][order], RATER: raters[order], LABEL: labels[order]}
 
     def reading(self, arrays: Arrays) -> dict[str, Any]:
-        """Name raters and classes where they are not the occurring ones, in order."""
-        given: dict[str, Any] = {}
+        """Return options that list raters and classes, unless they are the occurring ones, in order."""
+        options: dict[str, Any] = {}
         for option, axis, others in (("raters", RATER, (0, 2)), ("classes", CLASS, (0, 1))):
             occur = in_order(arrays[axis][arrays[COUNTS].any(axis=others)].tolist())
-            given |= {} if arrays[axis].tolist() == occur else {option: arrays[axis].tolist()}
-        return given
+            options |= {} if arrays[axis].tolist() == occur else {option: arrays[axis].tolist()}
+        return options
 
     def reordered(self, arrays: Arrays, permutation: np.ndarray) -> dict[str, np.ndarray]:
-        """Take the items of `permutation`, an array of indices, in its order."""
+        """Return the items at the indices `permutation`, in its order."""
         return {**arrays, **{name: arrays[name][permutation] for name in (COUNTS, ITEM)}}
 
     def relabelled(self, arrays: Arrays, axis: str, permutation: np.ndarray) -> dict[str, np.ndarray]:
-        """Put the labels of `axis` in the order of `permutation`; of items, that is to reorder the rows."""
+        """Put the labels of `axis` in the order of `permutation`; for items this reorders the rows."""
         if axis == ITEM:
             return self.reordered(arrays, permutation)
         return super().relabelled(arrays, axis, permutation)
 
     def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
-        """Return further items, which nobody has rated."""
+        """Return further items without ratings."""
         return {**super().unseen(arrays, rows), ITEM: np.array([str(i + 1) for i in range(rows)])}
 
 
@@ -112,10 +112,10 @@ def _alphabet(axis: str, options: Mapping[str, Any], like: Arrays | None) -> Alp
 
 
 def _counted(*coded: Coded) -> np.ndarray:
-    """Count the combinations of codes."""
-    shape = tuple(len(own.labels) for own in coded)
+    """Return the counts of combinations of codes."""
+    shape = tuple(len(column.labels) for column in coded)
     if (size := int(np.prod(shape, dtype=object))) > MOST_COUNTS:
         problem = f"{' x '.join(map(str, shape))} items, raters and classes are {size} counts, more than {MOST_COUNTS}"
         raise InputError(problem, "too_large", hint="give fewer items or raters")
-    places = np.ravel_multi_index([own.codes.astype(np.int64) for own in coded], shape)
+    places = np.ravel_multi_index([column.codes.astype(np.int64) for column in coded], shape)
     return np.bincount(places, minlength=size).reshape(shape)

@@ -1,4 +1,4 @@
-"""An outcome and the features that it is explained by: real numbers, in columns."""
+"""An outcome and the features that explain it, in columns."""
 
 from __future__ import annotations
 
@@ -26,19 +26,18 @@ from bayeszoo.errors import InputError
 class WithFeatures(Inputs):
     """One column of the outcome, and columns of features.
 
-    The table holds the outcome in the column called as `name`, or in the one that the option ``target`` names; the
-    features are all other columns, or those that the option ``features`` names. In Python also a pair ``(X, y)``, or a
-    mapping of both, where X is a data frame or has two dimensions; features without names are called ``x1``,
-    ``x2``, ...
+    The outcome is in the column `name`, or the one that the option ``target`` names; the features are all other
+    columns, or those that the option ``features`` names. In Python also a pair ``(X, y)``, or a mapping of both, where
+    X is a data frame or has two dimensions; features without names are called ``x1``, ``x2``, ...
 
-    A feature of text has levels: each but the first, the reference, becomes a column of 0 and 1, called
-    ``colour[red]``. The option ``levels`` says which there are, in which order; ``interactions`` adds products ``a:b``
-    of features. With ``formula``, ``"y ~ a*b + C(c)"``, the features are the terms that formulaic makes. Rows to be
-    predicted are coded as those of the fit were.
+    A feature of text has levels: each level except the first, the reference, becomes a column of 0 and 1, named
+    ``colour[red]``. The option ``levels`` lists levels in order; ``interactions`` adds products ``a:b`` of features.
+    With ``formula``, ``"y ~ a*b + C(c)"``, the features are the terms that formulaic makes. Rows to be predicted are
+    coded like those of the fit.
 
     The canonical arrays are `name`, shape (rows,), `features`, shape (rows, labels), and the coordinate `axis` of the
     names of the features. Rows to be predicted may lack the outcome. Kinds with a `beside` may have an array of it.
-    ``more`` are other options that each hold a column: `_more` converts them, and rows that lack one are left out too.
+    ``more`` are further options with a column each: `_converted` converts them, and rows without a value are left out.
     """
 
     name: str = "y"
@@ -49,11 +48,11 @@ class WithFeatures(Inputs):
     kind: ClassVar[type[np.generic]]
     """The type of the outcome."""
     if_constant: ClassVar[str]
-    """What a constant outcome means."""
+    """The consequence of a constant outcome, for a note."""
     beside: ClassVar[str] = ""
-    """An option, and an array, of a number that belongs to the outcome of each row: its trials, or its exposure."""
+    """An option and array of a number that belongs to the outcome of each row, its trials or its exposure."""
     more: ClassVar[tuple[str, ...]] = ()
-    """Further options that hold a column each, which is no feature."""
+    """Further options that name a column each, which is no feature."""
     least_features: ClassVar[int] = 1
 
     @property
@@ -75,13 +74,13 @@ class WithFeatures(Inputs):
         try:
             return self._from_columns(table, target, coding, missing, None, options)
         except InputError:
-            if not {"features", "formula"} & options.keys():  # only now: a second look at every cell takes its time
+            if not {"features", "formula"} & options.keys():  # only now, as it checks every cell again
                 numbers = [name for name in coding.features if not is_text(table[name])]
                 refuse_text(Table("", {name: table[name] for name in numbers}), "features")
             raise
 
     def _asked(self, table: Table, options: Mapping[str, Any]) -> tuple[str, Coding]:
-        """Return the column of the outcome, and how the features are to be coded."""
+        """Return the column of the outcome, and the coding of the features."""
         target, levels = options.get("target"), options.get("levels", {})
         if "formula" in options:
             if other := next((name for name in ("features", "interactions") if name in options), None):
@@ -99,25 +98,25 @@ class WithFeatures(Inputs):
         if target is None and self.name not in table.columns:
             columns = f"{table.name or 'the table'} has columns {quoted(table.columns)}"
             raise InputError(
-                f"{columns} and none called {shown(self.name)}", "missing_column", hint="say which with --target"
+                f"{columns} and none called {shown(self.name)}", "missing_column", hint="name the outcome with --target"
             )
         target = target or self.name
         return target, Coding(self._features_of(table, target, options), levels, options.get("interactions", ()))
 
     def _parse_new(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
-        """Parse rows with the features of the fit, in whatever order, and perhaps the outcome.
+        """Parse rows with the features of the fit, in any order, and perhaps the outcome.
 
-        Other columns are not used. The outcome has the name that it has in the fit, or the option gives; a column with
-        the model's own name for it gets a note.
+        Other columns are not used. The outcome has its name in the fit, or that of the option; another column with the
+        model's name for the outcome gets a note.
         """
         fitted = [] if like is None else like[self.axis].tolist()
         usual = getattr(like, "columns", {}).get(self.name, free_name(self.name, fitted))
         target = options.get("target", usual if usual in table.columns else None)
         if self.beside in (like or {}) and self.beside not in options:
-            # its name in the fit's table, or the model's own for it in rows that have been read before
+            # its name in the table of the fit, or the model's name in rows that were read before
             names = (getattr(like, "columns", {}).get(self.beside), self.beside)
-            known = [name for name in names if name in table.columns]
-            options = {**options, self.beside: known[0]} if known else options
+            present = [name for name in names if name in table.columns]
+            options = {**options, self.beside: present[0]} if present else options
         named = self._features_of(table, target, options) if like is None else []
         coding = Coding(named) if like is None else self._as_in(like, table, options)
         parsed = self._from_columns(table, target, coding, missing, like or {}, options)
@@ -126,7 +125,7 @@ class WithFeatures(Inputs):
         return replace(parsed, notes=(*parsed.notes, *[note] * is_unused))
 
     def _as_in(self, like: Arrays, table: Table, options: Mapping[str, Any]) -> Coding:
-        """Return the coding of a fit for its table, or for columns that have been coded already."""
+        """Return the coding of a fit for a table, or for columns that are already coded."""
         fitted = like[self.axis].tolist()
         coding = coding_of(like) or Coding(fitted)
         if ({*fitted} - {*coding.features}) & table.columns.keys():
@@ -149,13 +148,13 @@ class WithFeatures(Inputs):
         options: Mapping[str, Any],
     ) -> Parsed:
         if target in coding.features:
-            hint = "leave it out of --features, or say which is the outcome with --target"
+            hint = "leave it out of --features, or name the outcome with --target"
             raise InputError(
                 f"column {shown(target)} is both the outcome and a feature", "duplicate_name", column=target, hint=hint
             )
         if other := next((name for name in coding.levels if name not in coding.features), None):
             raise InputError(
-                f"levels are given of {shown(other)}, which is no feature", "unknown_label", hint="leave them out"
+                f"levels are given for {shown(other)}, which is no feature", "unknown_label", hint="leave them out"
             )
         outcome = [] if target is None else [table[target]]
         beside = {role: table[options[role]] for role in self._roles if role in options}
@@ -179,28 +178,28 @@ class WithFeatures(Inputs):
         like: Arrays | None,
         options: Mapping[str, object],
     ) -> Parsed:
-        """Convert the columns, drop the same rows of all of them, and add notes; ``like`` is the fit's data."""
+        """Convert the columns, drop incomplete rows and add notes; ``like`` are the data of the fit."""
         columns = [*outcome, *beside.values(), *(feature.column for feature in features)]
         options = {**options, **{role: column.name for role, column in beside.items()}}
         read = [self._outcome(column, options, like) for column in outcome]
         sizes = {role: self._converted(role, column) for role, column in beside.items()}
         if read and self.beside in sizes:
             self._refuse_together(outcome[0], read[0].values, sizes[self.beside])
-        arrays = [*(each.values for each in read), *sizes.values(), *(feature.values for feature in features)]
+        arrays = [*(outcomes.values for outcomes in read), *sizes.values(), *(feature.values for feature in features)]
         values, notes = complete(columns, arrays, missing)
         is_whole = like is None and columns[0].before is None and self.beside not in beside  # not a part
         if is_whole and len(values[0]) > 1 and not np.ptp(values[0]):
             notes = (*notes, f"{columns[0]} is constant: {self.if_constant}")
-        known = {self.name: values[0].astype(self.kind)} if outcome else {}
-        known |= dict(zip(beside, values[len(outcome) :], strict=False))
+        of_rows = {self.name: values[0].astype(self.kind)} if outcome else {}
+        of_rows |= dict(zip(beside, values[len(outcome) :], strict=False))
         of_features = values[len(outcome) + len(beside) :]
-        kept = [feature.of_rows(own) for feature, own in zip(features, of_features, strict=True)]
-        none: tuple[Coding, list[str], np.ndarray] = coding, [], np.empty((len(values[0]), 0))
-        coding, names, X = coding.coded(kept) if kept or self.least_features else none
+        kept = [feature.of_rows(numbers) for feature, numbers in zip(features, of_features, strict=True)]
+        without_features: tuple[Coding, list[str], np.ndarray] = coding, [], np.empty((len(values[0]), 0))
+        coding, names, X = coding.coded(kept) if kept or self.least_features else without_features
         of_outcome = read[0] if read else Outcomes(np.empty(0))
         of_levels = coding.notes(kept) if like is None else []
         return Parsed(
-            {**known, self.features: X, self.axis: label_array(names)},
+            {**of_rows, self.features: X, self.axis: label_array(names)},
             {},
             (*of_outcome.notes, *of_levels, *notes),
             of_outcome.labels,
@@ -212,7 +211,7 @@ class WithFeatures(Inputs):
         """Convert the column of the outcome."""
 
     def _with_beside(self, table: Table, options: dict[str, Any]) -> dict[str, Any]:
-        """Add the column that is called as `beside`, where no option says otherwise."""
+        """Add the column named as `beside`, unless an option says otherwise."""
         taken = {options.get("target"), *options.get("features", ()), *re.findall(r"\w+", options.get("formula", ""))}
         if not self.beside or self.beside in options or self.beside in taken or self.beside not in table.columns:
             return options
@@ -220,7 +219,7 @@ class WithFeatures(Inputs):
 
     @property
     def _roles(self) -> tuple[str, ...]:
-        """The options that hold a column which is neither the outcome nor a feature."""
+        """The options that name a column which is neither the outcome nor a feature."""
         return ((self.beside,) if self.beside else ()) + self.more
 
     def _converted(self, role: str, column: Column) -> np.ndarray:
@@ -228,7 +227,7 @@ class WithFeatures(Inputs):
         raise NotImplementedError
 
     def _features_of(self, table: Table, target: str | None, options: Mapping[str, Any]) -> list[str]:
-        """Return the features that are asked for, or all columns but the outcome's and what belongs to it."""
+        """Return the requested features, or all columns except the outcome and those that belong to it."""
         others = {target, *(options.get(role) for role in self._roles)}
         features: list[str] = options.get("features", [name for name in table.columns if name not in others])
         if len(features) < self.least_features:
@@ -239,16 +238,16 @@ class WithFeatures(Inputs):
         return features
 
     def _refuse_together(self, outcome: Column, values: np.ndarray, sizes: np.ndarray) -> None:
-        """Refuse outcomes that what belongs to them does not allow."""
+        """Refuse outcomes that their trials or exposures do not allow."""
 
     # Python objects
 
     def own_table(self, source: Any, decimal: str) -> Table | None:
         """Read features in two dimensions and the outcome: a pair ``(X, y)``, or a mapping of both."""
         if isinstance(source, Mapping):
-            known = {self.name, self.features, self.axis, *self._roles}
-            ours = source.keys() <= known and has_two_dimensions(source.get(self.features))
-            return self._joined(source, decimal) if ours else None
+            names = {self.name, self.features, self.axis, *self._roles}
+            is_of_kind = source.keys() <= names and has_two_dimensions(source.get(self.features))
+            return self._joined(source, decimal) if is_of_kind else None
         if isinstance(source, list | tuple) and len(source) == 2 and self._is_pair(source):
             return self._joined({self.features: source[0], self.name: source[1]}, decimal)
         if has_two_dimensions(source) and not is_frame(source):
@@ -256,30 +255,30 @@ class WithFeatures(Inputs):
         return None
 
     def _is_pair(self, source: Sequence[object]) -> bool:
-        """Tell ``(X, y)`` from two rows, by the dimensions of its first part."""
+        """Say whether a pair is ``(X, y)`` and not two rows, by the dimensions of its first part."""
         if has_two_dimensions(source[0]) or getattr(source[0], "ndim", 0) > 2:
             return True
         if isinstance(source, tuple) and all(getattr(part, "ndim", 0) == 1 for part in source):
-            # probably not two rows: read as such, it would be refused for other reasons than the user's
+            # two rows are unlikely, and the message for these would mislead
             raise InputError(
                 f"{self.features} has one dimension, two expected", "wrong_shape", hint="give one feature one column"
             )
         return False
 
     def _joined(self, parts: Mapping[str, object], decimal: str) -> Table:
-        """Join the outcome and the columns of X, called by their own names or numbered."""
+        """Join the outcome and the columns of X, with their names or numbers."""
         features, outcome, notes = self._columns(parts, decimal)
         outcome = [*outcome, *self._beside_in(parts, decimal).values()]
         columns = {column.name: column for column in features}
         if outcome and self.name in columns:
-            problem = f"{self.features} has a column {shown(self.name)}, and so is the outcome called"
+            problem = f"{self.features} has a column {shown(self.name)}, which is also the name of the outcome"
             raise InputError(problem, "not_a_number", column=self.name, hint="rename it")
         return Table("", {**{column.name: column for column in outcome}, **columns}, notes)
 
     def _columns(
         self, parts: Mapping[str, object], decimal: str = "."
     ) -> tuple[list[Column], list[Column], tuple[str, ...]]:
-        """Take X and y apart: the columns of each, of one length, and whether their indexes differ."""
+        """Return the columns of X and of y, which must have equal lengths, and a note if their indexes differ."""
         X: Any = parts[self.features]
         y: Any = parts.get(self.name)
         labels = checked_labels(self.axis, parts[self.axis], least=1) if parts.get(self.axis) is not None else None
@@ -308,14 +307,14 @@ class WithFeatures(Inputs):
         return {role: to_column(role, parts[role], decimal) for role in self._roles if role in parts}
 
     def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
-        """Return the columns under their names; the outcome, if there is one, under the model's or a number with it."""
+        """Return the columns by name; the outcome has the model's name, with a number if a feature has it."""
         features = dict(zip(arrays[self.axis].tolist(), arrays[self.features].T, strict=True))
         if self.beside in arrays:
             features = {free_name(self.beside, features): arrays[self.beside], **features}
         return {free_name(self.name, features): arrays[self.name], **features} if self.has_outcome(arrays) else features
 
     def reading(self, arrays: Arrays) -> dict[str, Any]:
-        """Name the outcome where a feature is called as it usually is."""
+        """Return the option that names the outcome, if a feature has its usual name."""
         features = arrays[self.axis].tolist()
         target, beside = free_name(self.name, features), free_name(self.beside, features)
         named = {} if target == self.name or not self.has_outcome(arrays) else {"target": target}
@@ -334,7 +333,7 @@ class WithFeatures(Inputs):
         return {**arrays, self.features: arrays[self.features] * factors + shifts}
 
     def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
-        """Refuse: without its features nothing is said about an outcome."""
+        """Refuse further rows, whose features are unknown."""
         axis, coding = arrays[self.axis], coding_of(arrays)
         names = np.delete(axis, list(products(axis))).tolist() if coding is None else coding.features
         hint = f"give a table with the columns {joined(names)}"
@@ -343,11 +342,11 @@ class WithFeatures(Inputs):
 
 @dataclass(frozen=True)
 class Regression(WithFeatures, Measured):
-    """One column of the outcome, a real number, and columns of features, as of `WithFeatures`.
+    """One column of the outcome, a real number, and columns of features, as in `WithFeatures`.
 
-    With ``lags``, K, rows are in order, and the K outcomes before each are features called ``lag 1``, ``lag 2``, ...;
-    other features are those that are named. The first K rows are given and no observations. ``sequence`` names a column
-    of sequences, none of which goes on in the next, and ``time`` one that rises by equal steps along each.
+    With ``lags``, K, rows are in order, and the K earlier outcomes are features named ``lag 1``, ``lag 2``, ...; other
+    features must be named. The first K rows are given and are no observations. ``sequence`` names a column of
+    independent sequences, and ``time`` one that rises by equal steps in each.
     """
 
     options = WithFeatures.options | lags.OPTIONS
@@ -360,20 +359,18 @@ class Regression(WithFeatures, Measured):
     def parse(
         self, table: Table, missing: str = "refuse", new: bool = False, like: Arrays | None = None, **options: Any
     ) -> Parsed:
-        """Check a table and turn it into arrays; lags are made of it first, as the fit's were."""
-        known, order = lags.of_data(like) if new else None, lags.asked(options)
-        if known is not None:
-            if order not in (None, known.order):
-                raise InputError(f"the fit has {known.order} lags", "labels_differ", hint="leave out --lags")
-            order = None if {*known.names} <= table.columns.keys() else known.order
+        """Check a table and convert it to arrays, after adding lags as in the fit."""
+        fitted, order = lags.of_data(like) if new else None, lags.asked(options)
+        if fitted is not None:
+            if order not in (None, fitted.order):
+                raise InputError(f"the fit has {fitted.order} lags", "labels_differ", hint="leave out --lags")
+            order = None if {*fitted.names} <= table.columns.keys() else fitted.order
         target = options.get("target")
         target = getattr(like, "columns", {}).get(self.name, self.name) if target is None else str(target)
         if order is None:
             return super().parse(table, missing, new, like, **{**options, "lags": None})
         if new and target not in table.columns:
-            hint = (
-                "give their outcomes too, to predict each a step ahead; or how many rows: bayeszoo predict FIT --rows 3"
-            )
+            hint = "give their outcomes too, to predict each a step ahead; or a number: bayeszoo predict FIT --rows 3"
             raise InputError("lags of further rows are not known", "new_rows_unknown", hint=hint)
         lagged = lags.LaggedTable.of(table, target, order, options)
         return lagged.without_first(self, super().parse(lagged.table, missing, new, like, **lagged.options))
@@ -382,13 +379,13 @@ class Regression(WithFeatures, Measured):
         return Outcomes(to_reals(column))
 
     def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
-        """Refuse: without its features, or the rows before it, nothing is said about an outcome."""
+        """Refuse further rows, whose features or earlier rows are unknown."""
         if lags.of_data(arrays) is not None:
-            raise InputError("rows to come are not alike: each depends on those before", "new_rows_unknown")
+            raise InputError("future rows differ: each depends on those before", "new_rows_unknown")
         return super().unseen(arrays, rows)
 
 
 def free_name(name: str, taken: Iterable[str]) -> str:
-    """Return the name, or where it is taken the first of ``y_2``, ``y_3``, ... that is not."""
+    """Return the name, or if it is taken the first of ``y_2``, ``y_3``, ... that is free."""
     taken = set(taken)
     return next(free for free in (name, *(f"{name}_{i + 2}" for i in range(len(taken)))) if free not in taken)

@@ -1,4 +1,4 @@
-"""The terms of a formula, as formulaic parses them, in bounded time; and their columns, of checked expressions only."""
+"""The terms of a formula, parsed by formulaic in bounded time; and their columns, from checked expressions only."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from bayeszoo.data.table.table import shown
 from bayeszoo.errors import InputError
 
 MOST_TOKENS = 4000
-"""Names, numbers and signs of a formula."""
+"""Most names, numbers and signs in a formula."""
 LARGEST_POWER = 10
-"""Exponent of a power of terms, as in ``(a + b)**2``."""
+"""Largest exponent of a power of terms, such as ``(a + b)**2``."""
 MOST_PRODUCTS = 20_000
-"""Products of terms that a formula may ask for, including repeated ones."""
+"""Most products of terms in a formula, including repeated ones."""
 
 
 class _Operators(DefaultOperatorResolver):
-    """Formulaic's operators, which refuse to make very many terms."""
+    """The operators of formulaic, with a limit on the number of terms."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
-        self._text, self._left = text, MOST_PRODUCTS
+        self._text, self._products_left = text, MOST_PRODUCTS
 
     @property
     def operators(self) -> list[Operator]:
-        """Formulaic's, each counted."""
+        """The operators of formulaic, which count their terms."""
         return [self._counted(operator) for operator in super().operators]
 
     def _counted(self, operator: Operator) -> Operator:
@@ -49,29 +49,31 @@ class _Operators(DefaultOperatorResolver):
             self._count(len(terms[0]) ** _power_of(terms[1]) if is_power else prod(map(len, terms)))
             return plain.to_terms(*terms)
 
-        operator._to_terms = counted  # the table of operators is made anew for each parser
+        operator._to_terms = counted  # each parser has its own table of operators
         return operator
 
     def _count(self, products: int) -> None:
-        self._left -= products
-        if self._left < 0:
-            hint = "write the terms that are meant"
+        self._products_left -= products
+        if self._products_left < 0:
+            hint = "write only the terms that are needed"
             raise InputError(f"the formula {shown(self._text)} has too many terms", "too_large", hint=hint)
 
 
 def _power_of(terms: Any) -> int:
-    """Return the power to which terms are raised: a small whole number."""
+    """Return the exponent of a power of terms, a small whole number."""
     factors = next(iter(terms)).factors
     text = factors[0].expr if len(terms) == len(factors) == 1 else ""
     if not (text.isdecimal() and len(text) < 4 and 1 <= int(text) <= LARGEST_POWER):
         raise InputError(
-            f"a power of terms is a whole number from 1 to {LARGEST_POWER}", "wrong_type", hint="I(x**3) is one of x"
+            f"a power of terms is a whole number from 1 to {LARGEST_POWER}",
+            "wrong_type",
+            hint="write I(x**3) for a power of x",
         )
     return int(text)
 
 
 class _Parser(DefaultFormulaParser):
-    """Formulaic's, which mistakes some quoted columns within Python: Python parts are kept from it."""
+    """The parser of formulaic without Python parts, in which it mistakes some quoted columns."""
 
     written: Sequence[str] = ()
 
@@ -88,29 +90,27 @@ def _python_of(tokens: Iterable[Token]) -> list[Token]:
 
 
 def _masked(text: str, parts: Sequence[Token]) -> str:
-    """Return a formula with a call of nothing in place of each part that is Python."""
+    """Return a formula with a dummy call in place of each Python part."""
     for token in reversed(parts):
         start, end = token.source_start or 0, (token.source_end or 0) + 1
-        rest = text[end:].lstrip()[1:] if text[start] == "{" else text[end:]
-        text = f"{text[:start]}_python(0){rest}"
+        remainder = text[end:].lstrip()[1:] if text[start] == "{" else text[end:]
+        text = f"{text[:start]}_python(0){remainder}"
     return text
 
 
 def parsed(text: str) -> Any:
-    """Return the terms of a formula, after each part of it that is Python was checked.
+    """Return the terms of a formula, after checking each Python part.
 
-    formulaic evaluates calls on the left of the ``~`` already when it parses.
+    formulaic evaluates calls on the left of the ``~`` while it parses.
     """
     if len(text) > LONGEST:
-        raise InputError(f"the formula has {len(text)} characters, at most {LONGEST} are read", "too_large")
+        raise InputError(f"the formula has {len(text)} characters, more than {LONGEST}", "too_large")
     if _depth(text) > DEEPEST:
-        raise InputError(
-            f"the formula {shown(text)} has more than {DEEPEST} parentheses within each other", "too_large"
-        )
+        raise InputError(f"the formula {shown(text)} has more than {DEEPEST} nested parentheses", "too_large")
     tokens = list(tokenize(text))
     if len(tokens) > MOST_TOKENS:
         raise InputError(
-            f"the formula {shown(text)} has {len(tokens)} names and signs, at most {MOST_TOKENS} are read", "too_large"
+            f"the formula {shown(text)} has {len(tokens)} names and signs, more than {MOST_TOKENS}", "too_large"
         )
     parser = _Parser(operator_resolver=_Operators(text))
     parser.written = [Expression(token.token).written for token in _python_of(tokens)]
@@ -126,33 +126,33 @@ def _depth(text: str) -> int:
 
 
 def columns_of(factor: Any) -> list[str]:
-    """Return the columns of the table that a factor is made of."""
+    """Return the columns of the table that a factor uses."""
     if factor.eval_method.value == "python":
         return Expression(factor.expr).columns
     return [factor.expr] * (factor.eval_method.value == "lookup")
 
 
 def most_columns_of(factor: Any) -> int:
-    """Return how many columns a factor without levels makes at most."""
+    """Return the most columns that a factor without levels makes."""
     return Expression(factor.expr).most_columns if factor.eval_method.value == "python" else 1
 
 
 class _Materializer(PandasMaterializer):
-    """Evaluates the text of expressions that were checked, where nothing else can be called."""
+    """Evaluates checked expressions, with no other functions in reach."""
 
     @override
     def _evaluate(self, expr: str, metadata: object, spec: ModelSpec) -> Any:
         checked, variables = Expression(expr), set[Any]()
         quoted = {alias: self.layered_context[name] for alias, name in checked.quoted.items()}
-        # a column may have the name of a function, which it does not replace
+        # a column with the name of a function must not replace it
         names = LayeredMapping({**functions(), **quoted}, self.layered_context)
         state = spec.transform_state
         return stateful_eval(checked.text, names, {expr: metadata}, state, spec, variables=variables), variables
 
 
 def materialized(terms: Any, state: dict[Any, Any], categories: Mapping[str, Any], frame: Any) -> Any:
-    """Return the matrix of the columns of terms for a table, using the statistics of the rows of the fit."""
-    known = {name: (Factor.Kind.CATEGORICAL, {"categories": list(values)}) for name, values in categories.items()}
-    how = {"transform_state": state, "encoder_state": known, "na_action": "raise", "output": "pandas"}
-    spec = ModelSpec(formula=terms, **how)
+    """Return the matrix of the columns of terms for a table, with statistics of the rows of the fit."""
+    encoders = {name: (Factor.Kind.CATEGORICAL, {"categories": list(values)}) for name, values in categories.items()}
+    options = {"transform_state": state, "encoder_state": encoders, "na_action": "raise", "output": "pandas"}
+    spec = ModelSpec(formula=terms, **options)
     return _Materializer(frame, context=closed()).get_model_matrix(spec)

@@ -1,4 +1,4 @@
-"""Single cells of a table: which say a number, which are missing, which are words; and whole columns of numbers."""
+"""Single cells of a table, which are numbers, missing or words; and whole columns of numbers."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,([0-9]{1,2}|[0-9]{4,})")
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """The cells of a column of a text file, all of them finite numbers with all their digits, or missing.
+    """The cells of a column of a text file, all missing or finite numbers without lost digits.
 
-    They were converted as the file was read; the original text is read again when needed.
+    They were converted while reading the file; the original text is read again when needed.
     """
 
     values: np.ndarray
@@ -45,7 +45,7 @@ class Numbers:
 
 
 def number(text: str, decimal: str = ".") -> float | None:
-    """Convert text to a number: NaN when it stands for a missing value, None when it is no number."""
+    """Convert text to a number: NaN for a missing value, None if it is no number."""
     token = text.strip()
     if token.lower() in MISSING:
         return np.nan
@@ -55,7 +55,7 @@ def number(text: str, decimal: str = ".") -> float | None:
 
 
 def number_of(cell: object, decimal: str) -> float | None:
-    """Convert a Python object as `number` does text."""
+    """Convert a Python object to a number, like `number` for text."""
     if cell is None:
         return np.nan
     if isinstance(cell, str):
@@ -69,8 +69,8 @@ def number_of(cell: object, decimal: str) -> float | None:
 
 
 def plain_numbers(texts: list[str]) -> np.ndarray | None:
-    """Convert texts at once when they are all numbers; return None when one has to look at each."""
-    # float takes "1_000" and "infinity"; but of these characters it makes nothing but the numbers meant.
+    """Convert texts at once if they are all plain numbers; return None if each must be checked."""
+    # float accepts "1_000" and "infinity"; with these characters alone it gives only the numbers meant
     if not _PLAIN.fullmatch("".join(texts)):
         return None
     try:
@@ -80,29 +80,29 @@ def plain_numbers(texts: list[str]) -> np.ndarray | None:
 
 
 def numbers_in(texts: list[str], decimal: str) -> tuple[np.ndarray, list[int]]:
-    """Convert texts to float64, NaN where one is missing, and return the indices of texts that are not numbers."""
+    """Return texts as float64, NaN where missing, and the indices of texts that are not numbers."""
     is_plain = decimal == "."
     if is_plain and len(set(texts[:1000])) > 500 and (at_once := plain_numbers(texts)) is not None:
-        return at_once, []  # hardly any text occurs twice
-    distinct = list(dict.fromkeys(texts))  # a set would forget the order, and the memory be read at random
+        return at_once, []  # few texts repeat
+    distinct = list(dict.fromkeys(texts))  # in order, for fast memory access
     plain = plain_numbers(distinct) if is_plain else None
-    known = dict(zip(distinct, (number(t, decimal) for t in distinct) if plain is None else plain, strict=True))
-    if None in known.values():
-        return np.empty(0), [row for row, text in enumerate(texts) if known[text] is None]
-    return np.fromiter(map(known.__getitem__, texts), np.float64, len(texts)), []
+    by_text = dict(zip(distinct, (number(t, decimal) for t in distinct) if plain is None else plain, strict=True))
+    if None in by_text.values():
+        return np.empty(0), [row for row, text in enumerate(texts) if by_text[text] is None]
+    return np.fromiter(map(by_text.__getitem__, texts), np.float64, len(texts)), []
 
 
 def is_lost(text: str) -> bool:
-    """Say whether text that became 0 is another number, too small for float64."""
+    """Say whether text that became 0 is a number too small for float64."""
     return re.match("[^eE]*[1-9]", text) is not None
 
 
 EXACT = 2.0**53
-"""From it on, float64 does not hold every whole number."""
+"""The smallest number from which float64 misses whole numbers."""
 
 
 def is_rounded(cell: object, value: float) -> bool:
-    """Say whether a whole number became another as float64; decimals and numbers with an exponent are rounded anyway.
+    """Say whether a whole number changed as float64; decimals and numbers with an exponent may be rounded.
 
     Examples
     --------
@@ -114,17 +114,17 @@ def is_rounded(cell: object, value: float) -> bool:
         return digits is not None and Decimal(digits[1]) != Decimal(value)
     if isinstance(cell, float) or not isinstance(cell, numbers.Rational | Decimal | np.number):
         return False
-    whole = int(cell)  # type: ignore[arg-type]  # every one of these has it
+    whole = int(cell)  # type: ignore[arg-type]  # all these types have it
     return bool(cell == whole and whole != int(value))
 
 
 def is_code(cell: object) -> bool:
-    """Say whether text is a whole number with leading zeros, as post codes and identifiers have and numbers do not."""
+    """Say whether text is a whole number with leading zeros, such as a post code or identifier."""
     return isinstance(cell, str) and _CODE.fullmatch(cell.strip()) is not None
 
 
 def rounded(values: list[str] | np.ndarray, converted: np.ndarray) -> np.ndarray:
-    """Return the indices of the whole numbers that became others as float64."""
+    """Return the indices of whole numbers that changed as float64."""
     rows = np.flatnonzero((np.abs(converted) >= EXACT) & np.isfinite(converted))
     if not len(rows) or (isinstance(values, np.ndarray) and values.dtype == np.float64):
         return rows[:0]
@@ -138,7 +138,7 @@ def has_code(cells: Collection[object]) -> bool:
 
 
 def are_codes(cells: Collection[str]) -> bool:
-    """Say whether all cells are digits or missing, and some begin with a zero that a number would lose."""
+    """Say whether all cells are digits or missing, and some have leading zeros."""
     return has_code(cells) and all(is_hole(cell) or (cell.isascii() and cell.strip().isdigit()) for cell in cells)
 
 
@@ -148,7 +148,7 @@ def is_hole(cell: object) -> bool:
 
 
 def is_word(cell: object, decimal: str) -> bool:
-    """Say whether a cell is a label, or missing: a number with the other decimal mark is a misprint."""
+    """Say whether a cell is a label or missing; a number with the other decimal mark is neither."""
     if not isinstance(cell, str):
         return cell is None or isinstance(cell, bool | np.bool_)
     is_of_other_mark = decimal == "." and has_decimal_comma(cell)

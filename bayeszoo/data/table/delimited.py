@@ -22,7 +22,7 @@ from bayeszoo.errors import InputError
 PACKED = ".gz"
 _OTHERWISE_PACKED = frozenset({".zip", ".bz2", ".xz", ".zst", ".7z"})
 _MOST_UNPACKED = 200
-"""How many times its size an archive may unpack to, if that is over 50 MB: of tables it is some 20, of bombs 1000."""
+"""Largest unpacked size of an archive over 50 MB, as a multiple of its size: tables have about 20, bombs 1000."""
 _ALWAYS_UNPACKED = 50_000_000
 _ROWS_AT_A_TIME = 20_000
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
@@ -31,10 +31,10 @@ _DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
 def delimited_parts(
     path: Path, delimiter: str | None, decimal: str, encoding: str, header: bool, rows: int | None
 ) -> Generator[Table]:
-    """Read a text file as tables of N rows, the last with fewer; None is for all rows at once.
+    """Read a text file as tables of ``rows`` rows, the last perhaps shorter; None for all rows at once.
 
-    All that is refused in a whole file is refused here. Names that are found again below the header, which only a whole
-    file tells, may be found when earlier parts have been handed out.
+    Everything that is refused in a whole file is refused here. Names that occur again below the header may be found
+    only after earlier parts were yielded.
     """
     plain = path.with_suffix("") if path.suffix.lower() == PACKED else path
     name, source, values = escaped(path.name), escaped(plain.name), set[int]()
@@ -70,7 +70,7 @@ def delimited_parts(
 
 
 def _delimiter_of(name: str, suffix: str, delimiter: str | None) -> str:
-    """Return the delimiter asked for, or the one that the file's suffix stands for."""
+    """Return the requested delimiter, or that of the file's suffix."""
     if suffix in _OTHERWISE_PACKED:
         raise InputError(
             f"{name}: compressed files are not read, but for gzip", "unreadable_file", hint="unpack it first"
@@ -85,7 +85,7 @@ def _delimiter_of(name: str, suffix: str, delimiter: str | None) -> str:
 
 
 class _Part(NamedTuple):
-    """Columns of a file: their names and cells, how many rows come before these, and whether none comes after."""
+    """A part of a file: names and cells of columns, the number of rows before it, and whether it is the last."""
 
     names: list[str]
     columns: list[list[str] | Numbers]
@@ -98,10 +98,10 @@ class _Part(NamedTuple):
 
 
 class _Unpacked(gzip.GzipFile):
-    """The bytes of an archive, as long as they are not far more than its own."""
+    """The bytes of an archive, refused if they are far more than its size."""
 
     def read1(self, size: int = -1) -> bytes:
-        """Read as text files are read."""
+        """Read bytes, as a text file does."""
         path = Path(self.name)
         if self.tell() > max(_ALWAYS_UNPACKED, _MOST_UNPACKED * path.stat().st_size):
             problem = f"{escaped(path.name)} unpacks to more than {_MOST_UNPACKED} times its size"
@@ -136,7 +136,7 @@ def _without_nul(name: str, file: io.TextIOWrapper) -> Iterator[str]:
 
 
 def _first(name: str, body: Iterator[list[str]], guessed: str | None) -> list[list[str]]:
-    """Read the first two rows, and refuse those of another form than a table's."""
+    """Return the first two rows; refuse an empty first line and another delimiter."""
     first = list(islice(body, 2))
     if first and not first[0]:
         raise InputError(f"{name}: line 1 is empty", "unreadable_file", hint="names or values must start there")
@@ -151,7 +151,7 @@ def _names(first: list[list[str]], header: bool) -> list[str]:
 
 
 def _at_once(file: TextFile, names: list[str], rows: int | None, slow: Iterator[_Part]) -> Iterator[_Part]:
-    """Read parts in blocks, and where something does not fit row by row: the parts that come then are the others."""
+    """Read parts in blocks; if something does not fit, read the remaining parts row by row."""
     done = 0
     try:
         for columns, is_last in file.parts(rows):
@@ -159,12 +159,19 @@ def _at_once(file: TextFile, names: list[str], rows: int | None, slow: Iterator[
             done += 1
     except TooLarge:
         raise
-    except (Misfit, UnicodeError, OSError, EOFError, zlib.error, InputError):  # said again, or not, in its turn
+    except (
+        Misfit,
+        UnicodeError,
+        OSError,
+        EOFError,
+        zlib.error,
+        InputError,
+    ):  # reading row by row raises it again, or not
         yield from islice(slow, done, None)
 
 
 def _parts(name: str, names: list[str], body: Iterator[list[str]], header: bool, rows: int | None) -> Iterator[_Part]:
-    """Read parts of exactly N rows, each returned when it is known whether more come."""
+    """Yield parts of exactly ``rows`` rows, each once it is known whether more follow."""
     columns: list[list[str]] = [[] for _ in names]
     before, like = 0, "the header" if header else "row 1"
     for batch in batched(body, rows or _ROWS_AT_A_TIME):
@@ -178,7 +185,7 @@ def _parts(name: str, names: list[str], body: Iterator[list[str]], header: bool,
 
 
 def _rows(name: str, reader: Iterator[list[str]], header: bool) -> Iterator[list[str]]:
-    """Read rows, and turn the errors of `csv` into ours; blank lines at the end of a file mean nothing."""
+    """Yield rows, and convert the errors of `csv`; blank lines at the end of a file are ignored."""
     blank = 0
     for row in count(1 - header):
         try:
@@ -207,13 +214,13 @@ def _malformed(name: str, where: str, row: int, error: str) -> InputError:
 def _append(
     name: str, names: list[str], columns: list[list[str]], rows: Sequence[list[str]], before: int, like: str
 ) -> None:
-    """Add rows to the columns, or refuse the first of another width."""
+    """Add rows to the columns; refuse the first row of another width."""
     width = len(names)
     if width == 1:
         rows = [row or [""] for row in rows]  # an empty line of a single column is an empty cell
     if set(map(len, rows)) != {width}:
-        at, cells = next((i, len(row)) for i, row in enumerate(rows) if len(row) != width)
-        row = before + len(columns[0]) + at + 1
+        place, cells = next((i, len(row)) for i, row in enumerate(rows) if len(row) != width)
+        row = before + len(columns[0]) + place + 1
         has = f"has {cells} field{'s' if cells > 1 else ''}" if cells else "is empty"
         comment = "remove the comment" if names[0].startswith("#") else None
         hint = comment or (None if cells else "remove the line")
@@ -237,7 +244,7 @@ def _refuse_other_delimiter(rows: list[list[str]], delimiter: str) -> None:
 
 
 def _refuse_values_as_names(name: str, part: _Part, values: set[int]) -> None:
-    """Refuse the file when all its names are values: each a number, or a word found again below it."""
+    """Refuse the file if all its names look like values: numbers, or words that occur again below."""
     values |= {
         i
         for i, (label, cells) in enumerate(zip(part.names, part.columns, strict=True))

@@ -1,4 +1,4 @@
-"""A folder of text files, or those that a pattern names, as a table: a document each."""
+"""A folder of text files, or files that match a pattern, as a table with a document for each file."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ MOST_FILES = 100_000
 
 
 def table_of(source: Any, takes_texts: bool, **how: Any) -> Table:
-    """Read a table, as `read_table` does, and where a model takes texts also a folder of these."""
+    """Read a table, as `read_table` does; for models that take texts also a folder of text files."""
     return (texts_of(source, how["encoding"]) if takes_texts else None) or read_table(source, **how)
 
 
 def texts_of(source: object, encoding: str) -> Table | None:
-    """Read the text files of a folder and of its folders, or those that a pattern such as ``letters/*.txt`` names.
+    """Read the text files in a folder and its subfolders, or those that match a pattern such as ``letters/*.txt``.
 
     Parameters
     ----------
     source : object
-        What the user has named.
+        The source that the user named.
     encoding : str
-        Of the files.
+        Encoding of the files.
 
     Returns
     -------
@@ -46,8 +46,8 @@ def texts_of(source: object, encoding: str) -> Table | None:
     root, name = Path(source), str(source)
     if not root.is_dir() and not (glob.has_magic(name) and name.endswith(SUFFIX)):
         return None
-    found = glob.glob(str(Path(glob.escape(name)) / "**" / f"*{SUFFIX}") if root.is_dir() else name, recursive=True)
-    paths = sorted(Path(path) for path in found if os.path.isfile(path))
+    matches = glob.glob(str(Path(glob.escape(name)) / "**" / f"*{SUFFIX}") if root.is_dir() else name, recursive=True)
+    paths = sorted(Path(path) for path in matches if os.path.isfile(path))
     if not paths:
         raise InputError(f"there is no {SUFFIX} file: {escaped(name)}", "no_such_file")
     if len(paths) > MOST_FILES:
@@ -66,7 +66,7 @@ def _text(path: Path, encoding: str) -> str:
     try:
         return path.read_text(encoding="utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding)
     except UnicodeDecodeError:
-        hint = "say it with --encoding, such as latin-1"
+        hint = "name its encoding with --encoding, such as latin-1"
         raise InputError(f"{escaped(path.name)} is not {encoding}", "unreadable_file", hint=hint) from None
     except LookupError:
         raise InputError(f"unknown encoding {escaped(encoding)}", "unknown_encoding") from None

@@ -1,4 +1,4 @@
-"""What a table that cannot be read as it is may be meant for."""
+"""Hints on the likely meaning of a table that cannot be read."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from itertools import islice
 from bayeszoo.data.table.cells import number_of
 
 _ROWS = 1000
-"""Rows that are looked at."""
+"""Rows that are checked."""
 
 
 def by_group(columns: Mapping[str, Iterable[object]]) -> str:
-    """Name the option that fits groups by themselves, where a column of few labels stands next to another one.
+    """Return the hint to fit groups separately, if a column of few labels stands next to another column.
 
     Parameters
     ----------
     columns : mapping of str to iterable
-        The cells of the columns of which any may hold the outcome.
+        The cells of the columns that may hold the outcome.
 
     Returns
     -------
@@ -25,7 +25,7 @@ def by_group(columns: Mapping[str, Iterable[object]]) -> str:
         The end of a hint; empty where no column names groups.
     """
     cells = {name: [str(cell) for cell in islice(values, _ROWS)] for name, values in columns.items()}
-    groups = [name for name, own in cells.items() if _names_groups(own)]
+    groups = [name for name, values in cells.items() if _names_groups(values)]
     others = [name for name in columns if name not in groups]
     if not groups or not others:
         return ""

@@ -1,4 +1,4 @@
-"""How large a table may be that is read at once: a small file may unpack to more than any memory holds."""
+"""Limits on the size of a table that is read at once, as a small file may unpack to more than fits in memory."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from bayeszoo.foundation.printable import escaped
 MOST_COLUMNS = 100_000
 MOST_ROWS = 50_000_000
 MOST_CELLS = 200_000_000
-"""Cells of a table: 1.6 GB of numbers, ten times as much of text."""
+"""Most cells of a table: 1.6 GB of numbers, or ten times as much text."""
 LONGEST_LINE = 2**26
-"""Characters."""
+"""Most characters of a line."""
 _SAMPLE, _UNPACKED_SAMPLE = 2**17, 2**22
-"""Bytes from which it is told how many rows a file has."""
+"""Bytes from which the number of rows of a file is estimated, packed and unpacked."""
 _SURE = 1.5
-"""How far above its limit an estimate must be to be believed."""
+"""Factor above its limit from which an estimated size is refused."""
 _GZIP = 31  # zlib's code for gzip
 
 
 class TooLarge(InputError):
-    """A table that is not read at once."""
+    """A table is too large to be read at once."""
 
 
 def refuse_columns(name: str, columns: int) -> None:
-    """Refuse a table of very many columns."""
+    """Refuse a table with too many columns."""
     if columns > MOST_COLUMNS:
         hint = "are its lines and columns swapped, or is the delimiter another one?"
         raise TooLarge(f"{name} has {columns:,} columns, at most {MOST_COLUMNS:,} are read", "too_large", hint=hint)
 
 
 def refuse_rows(name: str, rows: int, columns: int, which: str = "") -> None:
-    """Refuse to read very many rows at once."""
+    """Refuse to read too many rows at once."""
     if rows > MOST_ROWS or rows * columns > MOST_CELLS:
         most = f"at most {MOST_ROWS:,} rows and {MOST_CELLS:,} cells are read at once"
         hint = "--chunk-rows 1000000 reads a file of any size in parts, for models that have statistics; or take a part"
@@ -41,7 +41,7 @@ def refuse_rows(name: str, rows: int, columns: int, which: str = "") -> None:
 
 
 def refuse_large_file(path: Path, is_packed: bool, columns: int) -> None:
-    """Refuse a text file which by its size and its first lines has far more rows than are read at once."""
+    """Refuse a text file with far too many rows, estimated from its size and its first lines."""
     with path.open("rb") as file:
         packed = file.read(_SAMPLE)
     text, share = packed, len(packed)

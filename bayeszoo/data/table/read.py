@@ -21,7 +21,7 @@ from bayeszoo.errors import InputError
 def read_table(
     source: Any, *, delimiter: str | None = None, decimal: str = ".", encoding: str = "utf-8", header: bool = True
 ) -> Table:
-    """Read a table from a file, a data frame, a mapping of columns, or one sequence of values, as `bz.read` takes them.
+    """Read a table from a file, a data frame, a mapping of columns, or a sequence of values, as for `bz.read`.
 
     Examples
     --------
@@ -44,10 +44,10 @@ def read_parts(
     encoding: str = "utf-8",
     header: bool = True,
 ) -> Generator[Table]:
-    """Read a file in tables of N rows, the last with fewer, holding no more at a time; None is for one table.
+    """Read a file as tables of ``rows`` rows, the last perhaps shorter, one in memory at a time; None for one table.
 
-    The columns of a part know how many rows come before it; those of a file that is in one part do not. What cannot be
-    read exactly as it is is refused: at once, or when its turn comes.
+    The columns of a part have the number of rows before it; those of a file in one part have none. Content that cannot
+    be read exactly is refused, at once or when its part is read.
     """
     _check_decimal(decimal)
     path = Path(source)
@@ -78,7 +78,7 @@ def _from_memory(source: Any, decimal: str) -> Table:
 
 
 def _from_sequence(source: object, decimal: str, name: str = "y") -> Table:
-    """Make one column of single values; of rows, as many as these are wide."""
+    """Return a table with one column of single values, or a column for each entry of rows."""
     columns = _columns_of(source, name)
     names = ["y"] if len(columns) == 1 else [str(i + 1) for i in range(len(columns))]
     return Table("", {name: to_column(name, cells, decimal) for name, cells in zip(names, columns, strict=True)})
@@ -89,7 +89,7 @@ def _columns_of(source: object, name: str) -> list[Any]:
         widths = {len(row) for row in source}
         if len(widths) > 1:
             raise _ragged(name)
-        # not by way of an array: numpy would turn the rows [1, "b"] into text
+        # without an array, as numpy would turn the rows [1, "b"] into text
         return [source] if widths == {0} else [list(cells) for cells in zip(*source, strict=True)]
     if isinstance(source, list | tuple | range) and not any(isinstance(row, np.ndarray) for row in source[:1]):
         return [source]
@@ -106,7 +106,7 @@ def _from_mapping(source: Mapping[object, object], decimal: str) -> Table:
 
 
 def different_indexes(source: Mapping[object, object]) -> tuple[str, ...]:
-    """Say which objects of pandas have different indexes; others have none that could be compared."""
+    """Return a note on objects of pandas with different indexes; other objects have none."""
     pandas = {name: values for name, values in source.items() if hasattr(values, "reindex")}  # or xarray
     indexes = {str(name): values.index for name, values in pandas.items() if hasattr(values, "index")}
     first, *others = indexes or [""]
@@ -126,12 +126,12 @@ def _from_frame(name: str, source: Any, decimal: str) -> Table:
 
 
 def _parquet_parts(path: Path, decimal: str, rows: int | None) -> Generator[Table]:
-    """Read a Parquet file in tables of N rows, or as one table."""
+    """Read a Parquet file as tables of ``rows`` rows, or as one table."""
     import pyarrow
     import pyarrow.parquet as parquet
 
     try:
-        # An open file, not a path: pyarrow takes paths for URLs and partitioned folders too.
+        # an open file, as pyarrow would take a path as a URL or a partitioned folder too
         with path.open("rb") as file:
             opened = parquet.ParquetFile(file)
             count, labels = opened.metadata.num_rows, _categoricals(opened.schema_arrow)
@@ -148,7 +148,7 @@ def _parquet_parts(path: Path, decimal: str, rows: int | None) -> Generator[Tabl
                 yield replace(table, columns=columns)
                 before += table.rows
     except (OSError, ValueError) as error:
-        if isinstance(error, InputError):  # one of ours is a ValueError too
+        if isinstance(error, InputError):  # `InputError` is a ValueError
             raise
         raise InputError(
             f"{escaped(path.name)} is not a readable Parquet file: {escaped(error)}", "unreadable_file"
@@ -162,7 +162,7 @@ def _categoricals(schema: Any) -> set[str]:
 
 
 def _labelled(table: Table, labels: set[str]) -> Table:
-    """Say of columns that their values are labels."""
+    """Mark columns whose values are labels."""
     columns = table.columns.items()
     return replace(
         table, columns={name: replace(c, is_categorical=True) if name in labels else c for name, c in columns}
@@ -171,7 +171,7 @@ def _labelled(table: Table, labels: set[str]) -> Table:
 
 def is_frame(source: object) -> bool:
     """Say whether an object is a data frame of pandas, polars, pyarrow or their like."""
-    if not hasattr(source, "columns"):  # else narwhals is imported for nothing
+    if not hasattr(source, "columns"):  # before narwhals is imported
         return False
     import narwhals as nw
 
@@ -186,7 +186,7 @@ def has_two_dimensions(source: object) -> bool:
 
 
 def columns_of_matrix(name: str, source: object, decimal: str = ".") -> list[Column]:
-    """Return the columns of an object with two dimensions, called as in `read_table`; messages call it `name`."""
+    """Return the columns of a two-dimensional object, named as by `read_table`; messages call it `name`."""
     if not has_two_dimensions(source):
         raise InputError(f"{name} does not have two dimensions", "wrong_shape", hint="give it a row for each outcome")
     if getattr(source, "shape", (1, 1))[1] == 0:
@@ -196,7 +196,7 @@ def columns_of_matrix(name: str, source: object, decimal: str = ".") -> list[Col
 
 
 def to_column(name: str, values: object, decimal: str = ".") -> Column:
-    """Make a column of one sequence of values: text as a list, anything else as an array."""
+    """Return a column of a sequence of values: text as a list, other values as an array."""
     if (labels := _categories(values)) is not None:
         column = to_column(name, labels, decimal)
         return replace(column, is_categorical=not {bool, np.bool_, type(None)} >= set(map(type, labels)))
@@ -216,7 +216,7 @@ def to_column(name: str, values: object, decimal: str = ".") -> Column:
     if array.dtype.kind != "O":
         return Column(name, array, decimal)
     cells = array.tolist()
-    if set(map(type, cells)) == {str}:  # the next line takes its time
+    if set(map(type, cells)) == {str}:  # before slower checks
         return Column(name, cells, decimal)
     cells = [None if _is_missing(cell) else cell for cell in cells]
     if set(map(type, cells)) <= {str, type(None)}:
@@ -227,7 +227,7 @@ def to_column(name: str, values: object, decimal: str = ".") -> Column:
 
 
 def _categories(values: Any) -> list[Any] | None:
-    """Return the values of a categorical, None where one is missing; None is for anything else."""
+    """Return the values of a categorical, None where missing; return None for other objects."""
     if isinstance(values, list | tuple | range | np.ndarray | str | bytes | Mapping):
         return None
     import narwhals as nw

@@ -1,7 +1,7 @@
-"""Columns of text in arrays of pyarrow, and the numbers they stand for.
+"""Columns of text in arrays of pyarrow, converted to numbers.
 
-Text becomes a number at once where it can mean nothing else; other cells are looked at one by one, as `cells.number`
-does. Any that is no number leaves all of them text.
+Unambiguous text is converted at once; other cells are checked one by one, as by `cells.number`. If any cell is no
+number, all stay text.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ Converted = list[str] | np.ndarray
 
 
 def with_text(strings: pa.ChunkedArray, decimal: str) -> list[str] | Numbers:
-    """Convert as `converted` does, and keep the text."""
+    """Convert like `converted`, and keep access to the text."""
     cells = converted(strings, decimal)
     return cells if isinstance(cells, list) else Numbers(cells, partial(texts_of, strings))
 
 
 def converted(strings: pa.ChunkedArray, decimal: str) -> Converted:
-    """Convert to numbers, NaN where one is missing; or to text where any cell is no finite number with all digits."""
+    """Convert to numbers, NaN where missing; or to text if any cell is not a finite number without lost digits."""
     parts = list[np.ndarray]()
     for chunk in strings.chunks:
         numbers = _numbers(chunk, decimal)
@@ -42,7 +42,7 @@ def converted(strings: pa.ChunkedArray, decimal: str) -> Converted:
 
 
 def texts_of(strings: pa.ChunkedArray) -> list[str]:
-    """Return the text of each cell, the same object for the same text."""
+    """Return the text of each cell, with one object for equal texts."""
     texts = list[str]()
     for chunk in strings.chunks:
         encoded = chunk.dictionary_encode()
@@ -52,7 +52,7 @@ def texts_of(strings: pa.ChunkedArray) -> list[str]:
 
 
 def lengths(strings: pa.ChunkedArray) -> tuple[int, int]:
-    """Return the numbers of bytes of the shortest and of the longest cell."""
+    """Return the lengths in bytes of the shortest and of the longest cell."""
     import pyarrow.compute as compute
 
     ends = compute.min_max(compute.binary_length(strings))
@@ -60,11 +60,11 @@ def lengths(strings: pa.ChunkedArray) -> tuple[int, int]:
 
 
 def _numbers(strings: pa.StringArray, decimal: str) -> np.ndarray | None:
-    """Convert cells to finite numbers with all their digits, NaN where one is missing; None where this is not so."""
+    """Convert cells to finite numbers without lost digits, NaN where missing; None if that is impossible."""
     import pyarrow as pa
 
     numbers = _plain(strings, decimal)
-    numbers = _looked_at(strings, decimal) if numbers is None else numbers
+    numbers = _trimmed(strings, decimal) if numbers is None else numbers
     if numbers is None or np.isinf(numbers).any():
         return None
     zeros, large = numbers == 0, np.abs(numbers) >= EXACT
@@ -75,9 +75,9 @@ def _numbers(strings: pa.StringArray, decimal: str) -> np.ndarray | None:
 
 
 def _plain(strings: pa.StringArray, decimal: str) -> np.ndarray | None:
-    """Convert cells at once where they hold nothing but digits, signs, decimal marks and exponents.
+    """Convert cells at once if they have only digits, signs, decimal marks and exponents.
 
-    Of these characters pyarrow makes the numbers meant; "0x1F", "nan" and the like have others.
+    With these characters pyarrow gives the numbers meant; "0x1F", "nan" and the like have others.
     """
     import pyarrow as pa
     from pyarrow import compute
@@ -100,14 +100,14 @@ def _may_be_codes(text: bytes, ends: np.ndarray) -> bool:
     characters = np.frombuffer(text + b"\0\0", np.uint8)
     first = characters[ends[:-1]]
     is_signed = (first == ord("+")) | (first == ord("-"))
-    at = ends[:-1] + is_signed
-    rows = np.flatnonzero((characters[at] == ord("0")) & (at + 1 < ends[1:]))
-    second = characters[at[rows] + 1]
+    digits = ends[:-1] + is_signed  # places of the first digits
+    rows = np.flatnonzero((characters[digits] == ord("0")) & (digits + 1 < ends[1:]))
+    second = characters[digits[rows] + 1]
     return bool(np.any((ord("0") <= second) & (second <= ord("9"))))
 
 
-def _looked_at(strings: pa.StringArray, decimal: str) -> np.ndarray | None:
-    """Convert cells with missing values or surrounding spaces, at worst one by one."""
+def _trimmed(strings: pa.StringArray, decimal: str) -> np.ndarray | None:
+    """Convert cells with missing values or surrounding spaces, if necessary one by one."""
     import pyarrow as pa
     from pyarrow import compute
 
@@ -116,7 +116,7 @@ def _looked_at(strings: pa.StringArray, decimal: str) -> np.ndarray | None:
     present = trimmed.filter(pa.array(~holes))
     numbers = _plain(present, decimal)
     if numbers is None:
-        numbers = _each(present, decimal)
+        numbers = _one_by_one(present, decimal)
     if numbers is None:
         return None
     values = np.full(len(strings), np.nan)
@@ -124,7 +124,7 @@ def _looked_at(strings: pa.StringArray, decimal: str) -> np.ndarray | None:
     return values
 
 
-def _each(strings: pa.StringArray, decimal: str) -> np.ndarray | None:
+def _one_by_one(strings: pa.StringArray, decimal: str) -> np.ndarray | None:
     encoded = strings.dictionary_encode()
     numbers = list[float]()
     for word in encoded.dictionary.to_pylist():
@@ -137,5 +137,5 @@ def _each(strings: pa.StringArray, decimal: str) -> np.ndarray | None:
 
 @cache
 def _missing() -> list[str]:
-    """Write all that stands for a missing value in small and capital letters."""
+    """Return all spellings of missing values, in small and capital letters."""
     return sorted({"".join(letters) for text in MISSING for letters in product(*({c, c.upper()} for c in text))})

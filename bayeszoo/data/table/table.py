@@ -1,8 +1,8 @@
-"""A user's table, read without guessing, converting or dropping anything; and its columns as numbers, when asked for.
+"""A user's table, read without guessing, converting or dropping anything; and its columns as numbers on request.
 
-Cells of text files stay text: what a cell means depends on the model and is settled in `bayeszoo.data.inputs`.
-``pandas.read_csv`` is not used because it shifts columns, renames duplicates, turns ``NA`` into a hole and opens URLs
-without saying so.
+Cells of text files stay text: their meaning depends on the model and is decided in `bayeszoo.data.inputs`.
+``pandas.read_csv`` is not used because it silently shifts columns, renames duplicates, turns ``NA`` into a missing
+value and opens URLs.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from bayeszoo.errors import InputError
 from bayeszoo.foundation.printable import escaped as escaped
 
 LARGEST_COUNT = 2**53 - 1
-"""Above it, float64 no longer tells every whole number from the next."""
+"""Above it, float64 misses whole numbers."""
 
 MOST_ROWS = 10_000_000
-"""Rows that a table of counts is expanded to, at most."""
+"""Most rows to which a table of counts is expanded."""
 
 LARGEST_REAL = 1e150
 """Above it, the square of a number, or a sum of squares, overflows."""
@@ -59,12 +59,12 @@ def shown(value: object) -> str:
 
 
 def quoted(names: Iterable[str]) -> str:
-    """Write names in a row for a message, at most 20 of them."""
+    """Return names in a line for a message, at most 20 of them."""
     return ", ".join(map(shown, islice(names, 20)))
 
 
 def listed(rows: Sequence[int] | np.ndarray, most: int = 5, before: int = 0) -> str:
-    """Write row indices (from 0) as the row numbers (from 1) that a user counts: ``row 2``, ``rows 2, 9``.
+    """Return row indices (from 0) as row numbers (from 1) for a message: ``row 2``, ``rows 2, 9``.
 
     ``before`` rows of the table come before the indexed ones.
     """
@@ -78,18 +78,18 @@ class Column:
 
     name: str
     cells: list[str] | np.ndarray | Numbers
-    """Text, where an empty cell is missing; or an array of shape (n,), where NaN, None and NaT are; or text that was
-    converted already."""
+    """Text, missing where empty; or an array of shape (n,), missing where NaN, None or NaT; or text that was already
+    converted to numbers."""
     decimal: str = "."
     """The decimal mark of numbers written as text."""
     before: int | None = None
-    """How many rows of the table come before a part of it: messages count them. A part need not hold a value at all."""
+    """Rows of the table before this part, None for a whole table; messages count them. A part may have no values."""
     is_categorical: bool = False
-    """Whether the table itself says that the values are labels, whatever they look like."""
+    """Whether the table declares that the values are labels."""
 
     @property
     def values(self) -> list[str] | np.ndarray:
-        """The cells as text or as an array; where text was converted already, it is read again."""
+        """The cells as text or as an array; converted text is read again."""
         return self.cells.texts if isinstance(self.cells, Numbers) else self.cells
 
     def of_rows(self, rows: np.ndarray) -> Column:
@@ -108,7 +108,7 @@ class Column:
     def error(
         self, problem: str, code: str, rows: Sequence[int] | np.ndarray = (), hint: str | None = None, noun: str = ""
     ) -> InputError:
-        """Make the error that says where `problem` is: the first row, its value, and how many more."""
+        """Return the error of a `problem`, with the first row, its value, and the number of further rows."""
         if not len(rows):
             return InputError(f"{self} {problem}", code, column=self.name, hint=hint)
         before = self.before or 0
@@ -118,14 +118,14 @@ class Column:
         return InputError(message, code, column=self.name, rows=[before + int(row) + 1 for row in rows[:5]], hint=hint)
 
     def lacks(self, rows: np.ndarray, hint: str) -> InputError:
-        """Make the error that says in which rows values are missing."""
+        """Return the error of missing values in these rows."""
         before = self.before or 0
         count = f"{len(rows)} missing value{'s' if len(rows) > 1 else ''} ({listed(rows, before=before)})"
         where = (before + 1 + rows).tolist()
         return InputError(f"{self}: {count}", "missing_values", column=self.name, rows=where, hint=hint)
 
     def refuse(self, rows: np.ndarray, problem: str, code: str, hint: str | None = None) -> None:
-        """Raise `error` when the mask marks any of the rows."""
+        """Raise `error` if the mask marks any rows."""
         if rows.any():
             raise self.error(problem, code, np.flatnonzero(rows), hint)
 
@@ -135,10 +135,10 @@ class Table:
     """Named columns of equal length, in order."""
 
     name: str
-    """What messages call it: the base name of a file, or empty for a table in memory."""
+    """The name in messages: the base name of a file, or empty for a table in memory."""
     columns: dict[str, Column]
     notes: tuple[str, ...] = ()
-    """What the user should know about how the table was read."""
+    """Notes for the user on how the table was read."""
 
     def __post_init__(self) -> None:
         first, *others = self.columns.values() or [Column("", [])]
@@ -160,7 +160,7 @@ class Table:
 
 
 def refuse_duplicates(names: Sequence[str]) -> None:
-    """Refuse two columns of one name."""
+    """Refuse two columns with the same name."""
     seen: dict[str, int] = {}
     for position, label in enumerate(names, 1):
         if label in seen:
@@ -170,14 +170,14 @@ def refuse_duplicates(names: Sequence[str]) -> None:
 
 
 class Dropped(Kept):
-    """The note on rows with missing values that were left out: the first few of them, and how many they are."""
+    """The note on rows with missing values that were left out: the first few, and their number."""
 
     first: tuple[int, ...]
     total: int
 
     @classmethod
     def of(cls, first: Sequence[int], total: int) -> Self:
-        """Write the note; ``first`` has at most five rows."""
+        """Return the note; ``first`` has at most five rows."""
         places = listed([row - 1 for row in first]).removesuffix(", ...") + ", ..." * (total > len(first))
         note = cls(f"{total} row{'s' if total > 1 else ''} with missing values dropped ({places})")
         note.first, note.total = tuple(first), total
@@ -188,7 +188,7 @@ class Dropped(Kept):
 
 
 def choose(table: Table, column: str | None, name: str, taken: Mapping[str, str] | None = None) -> Column:
-    """Find the column to use: the one asked for, else the one called `name`, else the only one that is not taken."""
+    """Return the column to use: the requested one, else the column `name`, else the only one that is not taken."""
     taken = taken or {}
     if column is not None:
         if column in taken:
@@ -199,16 +199,16 @@ def choose(table: Table, column: str | None, name: str, taken: Mapping[str, str]
     if name in candidates or len(candidates) == 1:
         return candidates[name if name in candidates else next(iter(candidates))]
     problem = f"{table.name or 'the table'} has columns {quoted(table.columns)}"
-    hint = by_group({label: each.values for label, each in candidates.items()})
+    hint = by_group({label: candidate.values for label, candidate in candidates.items()})
     raise InputError(problem, "missing_column", hint=f"say which with --column{hint}")
 
 
 def complete(
     columns: list[Column], arrays: Iterable[np.ndarray], missing: str, hint: str = DROP
 ) -> tuple[list[np.ndarray], tuple[str, ...]]:
-    """Refuse, or drop, the rows in which a column has no value: its number is NaN.
+    """Refuse, or drop, the rows in which a column has no value, NaN in its array.
 
-    A table without a complete row is refused too; a part of a table may have none.
+    Also refuse a table without a complete row; a part of a table may have none.
     """
     arrays = list(arrays)
     holes, notes = _incomplete(columns, arrays, missing, hint)
@@ -218,7 +218,7 @@ def complete(
 def _incomplete(
     columns: list[Column], arrays: list[np.ndarray], missing: str, hint: str
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Mark the rows in which a column has no value, and say how many are dropped, where this is not refused."""
+    """Return marks of the rows in which a column has no value, and a note on dropping them, unless refused."""
     before, whole = columns[0].before or 0, columns[0].before is None
     holes = np.zeros(len(arrays[0]), dtype=bool)
     for column, mask in zip(columns, map(np.isnan, arrays), strict=True):
@@ -242,11 +242,11 @@ def _incomplete(
 def stacked(
     columns: list[Column], convert: Callable[[Column], np.ndarray], missing: str, hint: str = DROP
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Convert columns and put their complete rows into one array of shape (kept, columns); the note is `complete`'s."""
+    """Return the complete rows of converted columns as one array (kept, columns), and the note of `complete`."""
     arrays = [convert(column) for column in columns]
     holes, notes = _incomplete(columns, arrays, missing, hint)
     values = np.empty((len(holes) - np.count_nonzero(holes), len(arrays)))
-    for j, array in enumerate(arrays):  # column by column, so that no second copy of the kept rows is made
+    for j, array in enumerate(arrays):  # column by column, to save a second copy
         values[:, j] = array[~holes]
     return values, notes
 
@@ -261,7 +261,7 @@ def to_numbers(column: Column) -> np.ndarray:
         return converted
     column.refuse(np.isinf(converted), "is too large", "too_large")
     if len(rows := rounded(column.values, converted)):
-        hint = "subtract a constant, or write a rounded number with an exponent, as 1.5e16"
+        hint = "subtract a constant, or write a rounded number with an exponent, such as 1.5e16"
         raise column.error("is a whole number of more digits than float64 holds", "not_representable", rows, hint)
     zeros = np.flatnonzero(converted == 0).tolist() if np.asarray(column.values[:1]).dtype.kind not in "iuf" else []
     if lost := [row for row in zeros if is_lost(str(column.values[row]))]:
@@ -279,9 +279,9 @@ def are_numbers(column: Column) -> bool:
 
 
 def is_text(column: Column) -> bool:
-    """Say whether there is a value, and none is a number, as of labels: a single number makes the text a misprint.
+    """Say whether a column has values and none is a number, so that all are labels.
 
-    Whole numbers are labels in a categorical, and where some have leading zeros.
+    Whole numbers are labels in a categorical, and if some have leading zeros.
     """
     if isinstance(column.cells, Numbers):
         return False
@@ -307,13 +307,13 @@ def _converted(column: Column) -> np.ndarray:
     if isinstance(values, list):
         return _from_text(column, values)
     if values.dtype.kind in "iuf":
-        with np.errstate(over="ignore"):  # from an extended precision, to the infinity that `to_numbers` refuses
+        with np.errstate(over="ignore"):  # extended precision may overflow; `to_numbers` refuses infinity
             return values.astype(np.float64, copy=False)
     return _from_objects(column, values)
 
 
 def to_reals(column: Column) -> np.ndarray:
-    """Convert a column as `to_numbers` does, and refuse numbers whose square overflows or that have lost digits."""
+    """Convert a column like `to_numbers`; refuse numbers whose square overflows or that have lost digits."""
     values = to_numbers(column)
     sizes = np.abs(values)
     column.refuse(sizes > LARGEST_REAL, "is too large to square", "too_large", hint="rescale the column")
@@ -323,7 +323,7 @@ def to_reals(column: Column) -> np.ndarray:
 
 
 def to_counts(column: Column) -> np.ndarray:
-    """Convert a column as `to_numbers` does, and refuse all but whole numbers from 0 to 2**53 - 1."""
+    """Convert a column like `to_numbers`; refuse everything except whole numbers from 0 to 2**53 - 1."""
     values = to_numbers(column)
     column.refuse((values != np.floor(values)) & ~np.isnan(values), "is not a whole number", "not_whole")
     column.refuse(values < 0, "is negative", "out_of_range", hint="counts must be >= 0")
@@ -332,22 +332,22 @@ def to_counts(column: Column) -> np.ndarray:
 
 
 def to_positive(column: Column) -> np.ndarray:
-    """Convert a column as `to_reals` does, and refuse all but numbers above 0."""
+    """Convert a column like `to_reals`; refuse everything except numbers above 0."""
     values = to_reals(column)
     column.refuse(values <= 0, "is not > 0", "out_of_range")
     return values
 
 
 def refuse_large_sum(column: Column, counts: np.ndarray) -> int:
-    """Add up counts, and refuse a sum above what float64 can count."""
-    total = math.fsum(counts)  # rounded once: exact up to the largest
+    """Return the sum of counts; refuse a sum that float64 cannot hold exactly."""
+    total = math.fsum(counts)  # rounded once, so exact up to the limit
     if total > LARGEST_COUNT:
         raise column.error("has a sum of 2**53 or more", "too_large")
     return int(total)
 
 
 def refuse_sum(column: Column, counts: np.ndarray) -> int:
-    """Add up counts, and refuse a sum of nothing as well, but for a part of a table."""
+    """Return the sum of counts; also refuse a sum of 0, except in a part of a table."""
     total = refuse_large_sum(column, counts)
     if total == 0 and column.before is None:
         raise column.error("adds up to 0: there are no observations", "no_data")
@@ -355,7 +355,7 @@ def refuse_sum(column: Column, counts: np.ndarray) -> int:
 
 
 def repeats(column: Column, counts: np.ndarray) -> np.ndarray:
-    """Return how often to repeat each row, and refuse to make more than `MOST_ROWS` of them."""
+    """Return the number of repetitions of each row; refuse more than `MOST_ROWS` rows in total."""
     total = refuse_sum(column, counts)
     if total > MOST_ROWS:
         problem = f"adds up to {total} observations, at most {MOST_ROWS} are read"

@@ -1,7 +1,7 @@
-"""Large text files, taken apart and converted by pyarrow in blocks, where all that is in them fits.
+"""Large text files, split and converted in blocks by pyarrow, if all their content is plain.
 
-What does not fit is not judged here: `Misfit` leaves the file to `delimited`, which reads it row by row. Every
-cell becomes what it becomes there.
+Other content is not judged here: `Misfit` leaves the file to `delimited`, which reads it row by row. Both ways give the
+same cells.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SMALLEST = 2_000_000
-"""Bytes of a file below which it has been read row by row before pyarrow is imported."""
+"""Fewest bytes of a file for which blocks are used; smaller files are read before pyarrow is imported."""
 FEWEST = 1_000
-"""Rows of a part below which blocks are not worth it."""
+"""Fewest rows of a part for which blocks are used."""
 BLOCK = 2_000_000
-"""Bytes that are read at a time."""
+"""Bytes read at once."""
 _BYTES_A_ROW = 100
-"""Bytes read ahead of a part: about as many as it has."""
+"""Approximate bytes in a row, by which the block for a part is chosen."""
 UTF8 = frozenset({"utf-8", "utf8", "utf_8"})
 _THREADS = min(4, os.cpu_count() or 1)
 
 
 class _Growing:
-    """Numbers in an array that grows as they come, in its place where the system can."""
+    """An array of numbers that grows, in place if the system allows it."""
 
     def __init__(self, first: np.ndarray) -> None:
         self.values, self.size = first.copy(), len(first)
@@ -56,24 +56,24 @@ class _Growing:
         return self
 
     def finished(self) -> np.ndarray:
-        """Return the numbers, and give back the room for others."""
+        """Return the numbers, and release unused memory."""
         self.values.resize(self.size, refcheck=False)
         return self.values
 
 
 class Misfit(Exception):
-    """Something in a file has to be looked at row by row."""
+    """A file has content that must be read row by row."""
 
 
 def is_worth(path: Path, mark: str, rows: int | None) -> bool:
-    """Say whether a file is large, and the delimiter one that pyarrow knows."""
+    """Say whether a file is large, and pyarrow knows its delimiter."""
     is_large = path.stat().st_size >= SMALLEST and (rows is None or rows >= FEWEST)
     return is_large and mark.isascii()
 
 
 @dataclass(frozen=True)
 class TextFile:
-    """A delimited text file, what its first line holds if that is a header, and how many columns it has."""
+    """A delimited text file, its header if it has one, and its number of columns."""
 
     path: Path
     opened: Callable[[Path], BinaryIO]
@@ -83,7 +83,7 @@ class TextFile:
     header: Sequence[str] | None
     width: int
     state: tuple[int, ...] = field(init=False)
-    """That of the file when it was first opened: text that is read again is to be the same."""
+    """The state of the file when it was first opened, as text that is read again must be the same."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "state", _state(os.stat(self.path)))
@@ -91,7 +91,7 @@ class TextFile:
     # Tables
 
     def parts(self, rows: int | None) -> Iterator[tuple[list[list[str] | Numbers], bool]]:
-        """Read tables of N rows, or all at once, and say of each whether it is the last."""
+        """Yield tables of ``rows`` rows, or all at once, each with whether it is the last."""
         import pyarrow as pa
 
         if rows is None:
@@ -103,7 +103,7 @@ class TextFile:
             yield [with_text(column, self.decimal) for column in strings.columns], is_last
 
     def _columns(self) -> list[list[str] | Numbers]:
-        """Read all rows; a column that holds anything but numbers is text."""
+        """Read all rows; a column with anything other than numbers is text."""
         texts: set[int] = set()
         while True:
             columns, late = self._read(range(self.width), texts)
@@ -125,9 +125,9 @@ class TextFile:
     def _read(
         self, wanted: Collection[int], texts: Collection[int]
     ) -> tuple[dict[int, list[str] | _Growing], set[int]]:
-        """Convert columns block by block: to text if requested, or if the first block holds text.
+        """Convert columns block by block: to text if requested, or if the first block has text.
 
-        Also returned: columns with a word only after blocks of numbers, whose text was not kept.
+        Also return the columns with words only after blocks of numbers, whose text was not kept.
         """
         body, late = self._body(BLOCK), set[int]()
         first = self._converted(next(body, b""), wanted, texts)
@@ -149,7 +149,7 @@ class TextFile:
         return {i: texts_of(cells) if i in texts else converted(cells, self.decimal) for i, cells in read}
 
     def _strings(self, block: bytes, wanted: Collection[int] | None = None) -> pa.Table:
-        """Take rows apart into columns of text, or refuse to."""
+        """Split rows into columns of text; raise `Misfit` if they are not plain."""
         import pyarrow as pa
         from pyarrow import csv as arrow
 
@@ -167,7 +167,7 @@ class TextFile:
         except pa.ArrowInvalid:
             raise Misfit from None
         shortest, longest = zip(*map(lengths, table.columns), strict=True)
-        has_blank_line = self.width > 1 and not shortest[0] and _has_blank_line(block)  # which pyarrow reads as a row
+        has_blank_line = self.width > 1 and not shortest[0] and _has_blank_line(block)  # pyarrow reads it as a row
         if has_blank_line or max(longest) > csv.field_size_limit():
             raise Misfit
         return table
@@ -175,21 +175,21 @@ class TextFile:
     # Bytes
 
     def _body(self, size: int) -> Iterator[bytes]:
-        """Read blocks of whole lines below the header."""
+        """Yield blocks of whole lines below the header."""
         blocks = self._lines(size)
         if self.header is None:
             return blocks
-        line, _, rest = next(blocks, b"").partition(b"\n")
+        line, _, remainder = next(blocks, b"").partition(b"\n")
         try:
             names = next(csv.reader([line.decode().removesuffix("\r")], delimiter=self.mark, strict=True), [])
         except csv.Error:
             raise Misfit from None
-        if names != list(self.header):  # it goes on in the next line
+        if names != list(self.header):  # the header continues on the next line
             raise Misfit
-        return chain([rest] if rest else [], blocks)
+        return chain([remainder] if remainder else [], blocks)
 
     def _lines(self, size: int) -> Iterator[bytes]:
-        """Read blocks of whole lines, without the blank ones at the end of the file."""
+        """Yield blocks of whole lines, without blank lines at the end of the file."""
         lines = b""
         for piece in self._pieces(size):
             lines += piece
@@ -203,7 +203,7 @@ class TextFile:
             yield lines + b"\n"
 
     def _pieces(self, size: int) -> Iterator[bytes]:
-        """Read the bytes of the text in UTF-8, without a byte order mark."""
+        """Yield the text as bytes in UTF-8, without a byte order mark."""
         with self.opened(self.path) as file:
             if _state(os.fstat(file.fileno())) != self.state:
                 raise _changed(self.path)
@@ -226,7 +226,7 @@ def _changed(path: Path) -> InputError:
 
 
 def _refuse_odd(block: bytes, mark: str) -> None:
-    """Refuse to judge what the two ways of reading may understand differently."""
+    """Raise `Misfit` for content that the two ways of reading may understand differently."""
     is_odd = not block or b"\0" in block or block.startswith(codecs.BOM_UTF8)
     is_odd = is_odd or (b"\r" in block and block.count(b"\r") != block.count(b"\r\n"))
     if is_odd or (b'"' in block and not _are_plain_quotes(block, mark)):
@@ -238,7 +238,7 @@ def _has_blank_line(block: bytes) -> bool:
 
 
 def _are_plain_quotes(block: bytes, mark: str) -> bool:
-    """Say whether quotes stand around whole cells only, which hold neither quotes nor line ends."""
+    """Say whether quotes are only around whole cells without quotes or line ends."""
     data, line_end = np.frombuffer(block, np.uint8), ord("\n")
     quotes, line_ends = np.flatnonzero(data == ord('"')), np.flatnonzero(data == line_end)
     if len(quotes) % 2:
@@ -252,7 +252,7 @@ def _are_plain_quotes(block: bytes, mark: str) -> bool:
 
 
 def _in_order(function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
-    """Map in threads, a few items ahead."""
+    """Map a function in threads, a few items ahead, in order."""
     waiting = deque[Future[Any]]()
     with ThreadPoolExecutor(_THREADS) as pool:
         for item in items:
@@ -264,9 +264,9 @@ def _in_order(function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[
 
 
 def _of_size(tables: Iterable[pa.Table], rows: int) -> Iterator[tuple[pa.Table, bool]]:
-    """Cut tables into others of N rows, and say of each whether it is the last.
+    """Yield tables of ``rows`` rows, each with whether it is the last.
 
-    Each is handed out when the next has been read, as row by row, so that of two faults the same is told.
+    Each is yielded after the next was read, as when reading row by row, so that the same of two faults is reported.
     """
     import pyarrow as pa
 

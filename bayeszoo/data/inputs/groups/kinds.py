@@ -33,19 +33,19 @@ SE, SUCCESSES, TRIALS = "se", "successes", "trials"
 
 
 class Groups(Inputs):
-    """Rows are groups, which the coordinate ``group`` names; each has the outcome `name` and the array `beside`.
+    """Rows are groups, named by the coordinate ``group``; each has the outcome `name` and the array `beside`.
 
-    The groups are named by the column of the option ``group``, by the column called so, or by the first column of text;
-    else they are called by the numbers of their rows. Rows to be predicted may lack the outcome. Those of them whose
-    name the fit does not have are of new groups.
+    The column of the option ``group``, the column of this name, or the first column of text names the groups; otherwise
+    their names are row numbers. Rows to be predicted may lack the outcome. A row whose name is not in the fit is a new
+    group.
     """
 
     row_names = GROUP
     layout = Layout((GROUP,))
     beside: str
-    """The second array, which tells how precise the outcome is: standard errors, trials or exposures."""
+    """The second array, which gives the precision of the outcome: standard errors, trials or exposures."""
     unknown: float = 0
-    """Its value for a group without observations."""
+    """Its value in a group without observations."""
 
     def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
         return self._read(Request(table, missing, options))
@@ -54,12 +54,12 @@ class Groups(Inputs):
         return self._read(Request(table, missing, self._as_in(like, table, options), new=True, like=like))
 
     def _as_in(self, like: Arrays | None, table: Table, options: dict[str, Any]) -> dict[str, Any]:
-        """Add to the options the columns that held the fit's data, where rows to be predicted have them too."""
+        """Add the columns of the fit to the options, where rows to be predicted have them too."""
         held = {name: role if role in self.options else "column" for role, name in getattr(like, "columns", {}).items()}
-        known = {option: name for name, option in held.items() if name in table.columns}
+        present = {option: name for name, option in held.items() if name in table.columns}
         of_trials, of_counts = {"column", "positive"} & options.keys(), {SUCCESSES, TRIALS} & options.keys()
         other_form = {SUCCESSES, TRIALS} if of_trials else {"column"} if of_counts else set[str]()
-        return {option: name for option, name in known.items() if option not in other_form} | options
+        return {option: name for option, name in present.items() if option not in other_form} | options
 
     @abstractmethod
     def _read(self, request: Request) -> Parsed: ...
@@ -73,7 +73,7 @@ class Groups(Inputs):
         return len(arrays[GROUP])
 
     def reordered(self, arrays: Arrays, permutation: np.ndarray) -> dict[str, np.ndarray]:
-        """Take the groups of `permutation`, an array of indices, in its order."""
+        """Return the groups at the indices `permutation`, in its order."""
         return {name: values[permutation] for name, values in arrays.items()}
 
     def relabelled(self, arrays: Arrays, axis: str, permutation: np.ndarray) -> dict[str, np.ndarray]:
@@ -81,34 +81,34 @@ class Groups(Inputs):
         return self.reordered(arrays, permutation)
 
     def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
-        """Refuse: how well the outcomes of further groups will be known is not known."""
+        """Refuse further groups, whose precision is unknown."""
         hint = f"give a table with a column {self.beside}"
         raise InputError(f"the {self.beside} of further groups is not known", "new_rows_unknown", hint=hint)
 
     def uninformed(self, groups: np.ndarray) -> dict[str, np.ndarray]:
-        """Return groups without observations, by their names: their parameters have the population's law."""
+        """Return groups with these names and no observations, whose parameters have the population's law."""
         beside = np.full(len(groups), self.unknown)
         return {self.name: np.zeros(len(groups), dtype=beside.dtype), self.beside: beside, GROUP: groups}
 
     @abstractmethod
     def raw(self, arrays: Arrays) -> tuple[np.ndarray, np.ndarray]:
-        """Return the estimate of each group by itself, NaN of one without any, and its weight in that of all."""
+        """Return the separate estimate of each group, NaN without observations, and its weight in the pooled one."""
 
     def _outcome(self, request: Request, taken: Mapping[str, str]) -> dict[str, Column]:
-        """Return the column of the outcome, or none where rows to be predicted have no other column of numbers."""
-        asked, others = request.options.get("column"), request.table.columns.items()
-        is_there = asked or self.name in request.table.columns
-        is_known = self.name in getattr(request.like, "columns", {})  # and then it is in the options, if it is there
-        others_hold = any(not names_groups(column) for name, column in others if name not in taken)
-        if request.new and not is_there and (is_known or not others_hold):
+        """Return the column of the outcome; none if rows to be predicted have no further column of numbers."""
+        option, columns = request.options.get("column"), request.table.columns.items()
+        is_present = option or self.name in request.table.columns
+        is_in_fit = self.name in getattr(request.like, "columns", {})  # a present column is then in the options
+        has_numbers = any(not names_groups(column) for name, column in columns if name not in taken)
+        if request.new and not is_present and (is_in_fit or not has_numbers):
             return {}
-        return {self.name: choose(request.table, asked, self.name, taken)}
+        return {self.name: choose(request.table, option, self.name, taken)}
 
 
 def _finished(
     rows: Rows, columns: Mapping[str, Column], arrays: dict[str, np.ndarray], *notes: str, **more: Any
 ) -> Parsed:
-    """Add the names of the groups to the arrays, and to the columns the one that held them."""
+    """Return the arrays and columns with the names of the groups."""
     roles = {role: column.name for role, column in columns.items()}
     roles |= {} if rows.naming.column is None else {GROUP: rows.naming.column.name}
     return Parsed({**arrays, GROUP: label_array(rows.groups)}, roles, (*rows.notes, *notes), **more)
@@ -118,10 +118,10 @@ def _finished(
 class GroupMeans(Groups, Measured):
     """An estimate for each group, and its standard error.
 
-    The table has a row a group: the estimate (``column``), and the standard error, in the column called ``se`` or that
-    of this option. Or it has no standard errors and several rows a group, which a column called ``group`` or that of
-    this option names: then the estimates are their means, and the standard errors sd / sqrt(n), where the variance is
-    that of divisor n - 1.
+    The table has a row for each group: the estimate (``column``), and the standard error, in the column ``se`` or that
+    of this option. Or it has no standard errors and several rows for each group, which the column ``group`` or that of
+    this option names: the estimates are then means, and the standard errors sd / sqrt(n), with the variance of divisor
+    n - 1.
 
     The canonical arrays are `name` and ``se`` > 0, both of shape (groups,), and the coordinate ``group``.
     """
@@ -150,15 +150,15 @@ class GroupMeans(Groups, Measured):
 
     def _of_rows(self, request: Request) -> Parsed:
         """Read the mean of the rows of each group, and its standard error."""
-        hint = "say with --se which holds the standard errors, or with --group which holds the group of each row"
+        hint = "name the column of standard errors with --se, or of the group of each row with --group"
         naming = said_to_be_named(request, hint)
         column = choose(request.table, request.options.get("column"), self.name, naming.taken)
         rows = grouped(request, naming, [column], [to_reals(column)])
         self._refuse_few(rows)
         means, errors = rows.means(rows.values[0])
-        alike = [rows.groups[i] for i in np.flatnonzero(~(errors > 0))]
-        if alike:
-            problem = f"{column}: all rows of a group are equal, and the standard error is 0: {joined(alike)}"
+        constant = [rows.groups[i] for i in np.flatnonzero(~(errors > 0))]
+        if constant:
+            problem = f"{column}: all rows of a group are equal, and the standard error is 0: {joined(constant)}"
             raise InputError(
                 problem, "bad_group_column", column=column.name, hint="leave such groups out, or give --se"
             )
@@ -167,15 +167,15 @@ class GroupMeans(Groups, Measured):
         return _finished(rows, {self.name: column}, {self.name: means, SE: errors}, note)
 
     def _refuse_few(self, rows: Rows) -> None:
-        """Refuse groups of a single row, whose standard error is not known."""
-        few = np.flatnonzero(rows.sizes < 2)
-        if not len(few):
+        """Refuse groups of a single row, whose standard error is unknown."""
+        single = np.flatnonzero(rows.sizes < 2)
+        if not len(single):
             return
-        names = joined([rows.groups[i] for i in few])
-        hint = "leave them out, or say with --se which column holds standard errors"
+        names = joined([rows.groups[i] for i in single])
+        hint = "leave them out, or name the column of standard errors with --se"
         problem = f"{rows.naming.column}: groups of one row (a standard error needs two): {names}"
         raise InputError(
-            problem, "bad_group_column", rows=(rows.places[np.isin(rows.codes, few)] + 1).tolist(), hint=hint
+            problem, "bad_group_column", rows=(rows.places[np.isin(rows.codes, single)] + 1).tolist(), hint=hint
         )
 
     def raw(self, arrays: Arrays) -> tuple[np.ndarray, np.ndarray]:
@@ -189,11 +189,11 @@ class GroupMeans(Groups, Measured):
 
 @dataclass(frozen=True)
 class GroupTrials(Groups):
-    """Successes of the trials of each group, which may have none.
+    """Successes and trials of each group, which may have no trials.
 
-    The table has columns of `name` and of ``trials``, or others by the options ``successes`` and ``trials``; rows of
-    one group, where a column is said to name it, are added up. Or each row is a trial: its outcome (``column``) is 0 or
-    1, or one of two labels (``positive``), and a column called ``group`` or that of this option names its group.
+    The table has columns `name` and ``trials``, or others named by the options ``successes`` and ``trials``; rows of
+    one group, if a column is named for groups, are added up. Or each row is a trial: its outcome (``column``) is 0 or
+    1, or one of two labels (``positive``), and the column ``group`` or that of this option names its group.
 
     The canonical arrays are the counts `name` and ``trials``, both of shape (groups,), and the coordinate ``group``.
     """
@@ -219,10 +219,10 @@ class GroupTrials(Groups):
             return self._of_trials(request)
         if request.new and not columns[self.name]:
             del columns[self.name]
-        lacking = [SUCCESSES if role == self.name else TRIALS for role, name in columns.items() if not name]
-        if lacking:
+        absent = [SUCCESSES if role == self.name else TRIALS for role, name in columns.items() if not name]
+        if absent:
             problem = f"{table.name or 'the table'} has columns {quoted(table.columns)}"
-            raise InputError(problem, "bad_group_column", hint=f"say with --{lacking[0]} which holds the {lacking[0]}")
+            raise InputError(problem, "bad_group_column", hint=f"name the column of {absent[0]} with --{absent[0]}")
         return self._of_counts(request, {role: table[str(name)] for role, name in columns.items()})
 
     def _of_counts(self, request: Request, columns: dict[str, Column]) -> Parsed:
@@ -237,31 +237,33 @@ class GroupTrials(Groups):
         arrays = {role: rows.total(v).astype(np.int64) for role, v in zip(columns, rows.values, strict=True)}
         never = [] if request.new else [rows.groups[i] for i in np.flatnonzero(arrays[TRIALS] == 0)]
         without = [f"groups without trials, estimated from the other groups: {joined(never)}"] * bool(never)
-        roles = {SUCCESSES if role == self.name else role: column for role, column in columns.items()}  # as the options
+        roles = {
+            SUCCESSES if role == self.name else role: column for role, column in columns.items()
+        }  # named as the options
         return _finished(rows, roles, arrays, *added, *without)
 
     def _of_trials(self, request: Request) -> Parsed:
         """Count the trials of each group, and the successes among them."""
-        hint = "say with --successes and --trials which hold the counts; of a row a trial, with --group its group"
+        hint = "name the columns of counts with --successes and --trials; or of the group of each trial with --group"
         naming = said_to_be_named(request, hint)
         column = choose(request.table, request.options.get("column"), self.name, naming.taken)
-        known = getattr(request.like, "reading", {}).get("outcomes", ())
-        outcomes, said, labels = read_outcomes(column, request.options.get("positive"), known)
+        fitted = getattr(request.like, "reading", {}).get("outcomes", ())
+        outcomes, notes, labels = read_outcomes(column, request.options.get("positive"), fitted)
         rows = grouped(request, naming, [column], [outcomes])
         arrays = {self.name: rows.total(rows.values[0]).astype(np.int64), TRIALS: rows.sizes.astype(np.int64)}
         note = f"each row is a trial, counted by group: {rows.counted}"
-        return _finished(rows, {"column": column}, arrays, *said, note, outcomes=labels)
+        return _finished(rows, {"column": column}, arrays, *notes, note, outcomes=labels)
 
     def raw(self, arrays: Arrays) -> tuple[np.ndarray, np.ndarray]:
         """Return the shares of successes, and the trials as their weights."""
         return _per(arrays[self.name], arrays[TRIALS]), arrays[TRIALS]
 
     def possible(self, arrays: Arrays | None = None) -> Iterator[dict[str, np.ndarray]]:
-        """Go through every outcome of two trials in each of the first two groups, and none in the others."""
+        """Yield every outcome of two trials in each of the first two groups, and no trials in the others."""
         groups = label_array(["1", "2"]) if arrays is None else arrays[GROUP]
         trials = np.where(np.arange(len(groups)) < 2, 2, 0)
-        for few in itertools.product(range(3), repeat=min(2, len(groups))):
-            successes = np.append(few, np.zeros(len(groups) - len(few), dtype=np.int64))
+        for first_two in itertools.product(range(3), repeat=min(2, len(groups))):
+            successes = np.append(first_two, np.zeros(len(groups) - len(first_two), dtype=np.int64))
             yield {self.name: successes, TRIALS: trials, GROUP: groups}
 
 
@@ -269,9 +271,9 @@ def _per(counts: np.ndarray, beside: np.ndarray) -> np.ndarray:
     return np.divide(counts, beside, out=np.full(len(counts), np.nan), where=beside > 0)
 
 
-def _refuse_more(successes: Column, some: np.ndarray, trials: Column, every: np.ndarray) -> None:
+def _refuse_more(successes: Column, counts: np.ndarray, trials: Column, totals: np.ndarray) -> None:
     """Refuse more successes than trials."""
-    above = np.flatnonzero(some > every)
+    above = np.flatnonzero(counts > totals)
     if len(above):
         raise successes.error(
             f"successes are more than {shown(trials.values[above[0]])} trials", "successes_above_trials", above
@@ -280,10 +282,10 @@ def _refuse_more(successes: Column, some: np.ndarray, trials: Column, every: np.
 
 @dataclass(frozen=True)
 class GroupEvents(Groups):
-    """Counts of the events of each group, and the exposure: how long or how much it was observed.
+    """Counts of the events of each group, and the exposure, the time or amount of observation.
 
-    The table has a column of counts (``column``), and one of the exposure, which is called so or that of this option;
-    without it each row counts as 1. Rows of one group, where a column is said to name it, are added up.
+    The table has a column of counts (``column``), and a column ``exposure`` or that of this option; without it each row
+    has exposure 1. Rows of one group, if a column is named for groups, are added up.
 
     The canonical arrays are the counts `name` and ``exposure`` > 0, both of shape (groups,), and the coordinate
     ``group``.

@@ -1,4 +1,4 @@
-"""Rows of groups: an outcome and one feature each."""
+"""Rows of groups, each with an outcome and one feature."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _OPTIONS = {OUTCOME: "target", FEATURE: "features"}
 class GroupRows(Measured):
     """Rows of groups: an outcome, and one feature that explains it.
 
-    The table has columns of the outcome, of the feature and of the group of each row: called `name`, `feature` and
-    ``group``, or as the options ``target``, ``features`` (one feature) and ``group`` say; the only column
-    that is left need not be said. Rows to be predicted may lack the outcome; their groups must be of the fit.
+    The table has columns of the outcome, the feature and the group of each row: `name`, `feature` and ``group``, or
+    those named by the options ``target``, ``features`` (one feature) and ``group``; the only remaining column need not
+    be named. Rows to be predicted may lack the outcome; their groups must be in the fit.
 
     The canonical arrays are `name` and `feature`, both of shape (rows,), the codes ``group_code`` and the coordinate
     ``group``.
@@ -54,7 +54,7 @@ class GroupRows(Measured):
     # Tables
 
     def _given(self, table: Table, missing: str, options: Mapping[str, object]) -> dict[str, Any]:
-        """Return the requested columns: of the outcome, and of the feature."""
+        """Return the options, with the requested columns of outcome and feature."""
         asked = super()._given(table, missing, options)
         features = asked.pop(_OPTIONS[FEATURE], [])
         if len(features) > 1:
@@ -77,8 +77,8 @@ class GroupRows(Measured):
         """Parse rows of the groups of the fit, and perhaps the outcome."""
         columns = getattr(like, "columns", {})
         usual = {OUTCOME: columns.get(self.name), FEATURE: columns.get(FEATURE)}
-        known = {role: name for role, name in usual.items() if name in table.columns}
-        parsed = self._read(Request(table, missing, {**known, **options}, new=True, like=like))
+        present = {role: name for role, name in usual.items() if name in table.columns}
+        parsed = self._read(Request(table, missing, {**present, **options}, new=True, like=like))
         if like is None:
             return parsed
         places = places_of(parsed.arrays[GROUP], like[GROUP])
@@ -90,7 +90,7 @@ class GroupRows(Measured):
         return replace(parsed, arrays={**parsed.arrays, CODE: places[parsed.arrays[CODE]], GROUP: like[GROUP]})
 
     def _read(self, request: Request) -> Parsed:
-        naming = said_to_be_named(request, f"say with --{GROUP} which holds the group of each row")
+        naming = said_to_be_named(request, f"name the column of the group of each row with --{GROUP}")
         held = dict(naming.taken)
         columns: dict[str, Column] = {}
         feature_is_said = FEATURE in request.options or self.feature in request.table.columns
@@ -115,8 +115,8 @@ class GroupRows(Measured):
             if len(column) != len(coded):
                 raise InputError(f"{CODE} has {len(coded)} rows, {column.name} has {len(column)}", "wrong_shape")
         (*values, codes), notes = complete([*columns, coded], [*map(to_reals, columns), codes], missing)
-        known = {column.name: each for column, each in zip(columns, values, strict=True)}
-        return Parsed({**known, CODE: codes.astype(np.int64), GROUP: groups}, {}, notes)
+        by_name = {column.name: array for column, array in zip(columns, values, strict=True)}
+        return Parsed({**by_name, CODE: codes.astype(np.int64), GROUP: groups}, {}, notes)
 
     def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
         """Return the columns, with the name of each row's group."""
@@ -132,7 +132,7 @@ class GroupRows(Measured):
         return len(arrays[self.feature])
 
     def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
-        """Refuse: without feature and group nothing is said about an outcome."""
+        """Refuse further rows, whose feature and group are unknown."""
         hint = "give a table with a column of each"
         raise InputError("feature and group of further rows are not known", "new_rows_unknown", hint=hint)
 
@@ -142,7 +142,7 @@ def _named(column: Column | None) -> dict[str, Column]:
 
 
 def _chosen(request: Request, role: str, name: str, held: Mapping[str, str]) -> Column:
-    """Find the column of a role: the one asked for, else the one called `name`, else the only one that is left."""
+    """Return the column of a role: the requested one, else the column `name`, else the only remaining one."""
     table, asked = request.table, request.options.get(role)
     if asked is not None and asked in held:
         raise InputError(
@@ -150,8 +150,8 @@ def _chosen(request: Request, role: str, name: str, held: Mapping[str, str]) -> 
         )
     if asked is not None or (name in table.columns and name not in held):
         return table[asked or name]
-    left = [label for label in table.columns if label not in held]
-    if len(left) == 1:
-        return table[left[0]]
+    remaining = [label for label in table.columns if label not in held]
+    if len(remaining) == 1:
+        return table[remaining[0]]
     problem = f"{table.name or 'the table'} has columns {quoted(table.columns)}"
-    raise InputError(problem, "bad_group_column", hint=f"say with --{_OPTIONS[role]} which holds the {role}")
+    raise InputError(problem, "bad_group_column", hint=f"name the column of the {role} with --{_OPTIONS[role]}")

@@ -1,4 +1,4 @@
-"""Regressions of rows that are of groups: features as of a regression, and a column that names each row's group."""
+"""Regressions of rows in groups: features as in a regression, and a column that names the group of each row."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ NAMES = ", and one that names the group of each row (group, or --group)"
 
 
 class WithGroups(WithFeatures):
-    """A regression whose rows are of groups, which the column of the option ``group`` names; it needs no feature.
+    """A regression whose rows are in groups, named by the column of the option ``group``; it needs no feature.
 
-    The canonical arrays are those of the regression, the codes ``group_code`` and the coordinate ``group``. Of rows to
-    be predicted the coordinate begins with the groups of the fit; new groups follow, and without a column that names
-    them each row is of a new group.
+    The canonical arrays are those of the regression, the codes ``group_code`` and the coordinate ``group``. For rows to
+    be predicted the coordinate has the groups of the fit, then new groups; without a column of names each row is a new
+    group.
     """
 
     more: ClassVar[tuple[str, ...]] = (GROUP,)
@@ -37,32 +37,36 @@ class WithGroups(WithFeatures):
     @property
     def layout(self) -> Layout:  # type: ignore[override]
         """Codes of the groups, which have names."""
-        own = super().layout
-        forms = [form | {CODE, GROUP} for form in own.forms]
-        return Layout((*own.coords, GROUP), own.dims, {CODE: GROUP}, (*forms, *(form - {self.name} for form in forms)))
+        base = super().layout
+        forms = [form | {CODE, GROUP} for form in base.forms]
+        return Layout(
+            (*base.coords, GROUP), base.dims, {CODE: GROUP}, (*forms, *(form - {self.name} for form in forms))
+        )
 
     # Tables
 
     def _with_beside(self, table: Table, options: dict[str, Any]) -> dict[str, Any]:
-        """Add the column that is called ``group``, where no option says otherwise; refuse a table without groups."""
+        """Add the column ``group`` unless an option names another; refuse a table without groups."""
         options = super()._with_beside(table, options)
         options = {GROUP: GROUP, **options} if GROUP in table.columns else options
         if GROUP not in options:
             problem = f"{table.name or 'the table'} has columns {quoted(table.columns)}"
-            raise InputError(problem, "bad_group_column", hint=f"say with --{GROUP} which names the group of each row")
+            raise InputError(
+                problem, "bad_group_column", hint=f"name the column of the group of each row with --{GROUP}"
+            )
         return options
 
     def _features_of(self, table: Table, target: str | None, options: Mapping[str, Any]) -> list[str]:
         features, group = super()._features_of(table, target, options), options.get(GROUP)
         if group is not None and group in (target, *features):
-            too = "the outcome" if group == target else "a feature"
-            problem = f"column {shown(group)} names the groups, and is {too} too"
+            role = "the outcome" if group == target else "a feature"
+            problem = f"column {shown(group)} names the groups, and is {role} too"
             raise InputError(problem, "duplicate_name", column=group, hint="leave it out of --features")
         return features
 
     def _parse_new(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
-        known = (getattr(like, "columns", {}).get(GROUP), GROUP)
-        named = [name for name in known if name in table.columns]
+        usual = (getattr(like, "columns", {}).get(GROUP), GROUP)
+        named = [name for name in usual if name in table.columns]
         options = {GROUP: named[0], **options} if named else options
         parsed = super()._parse_new(table, missing, options, like)
         if GROUP in options:
@@ -71,7 +75,7 @@ class WithGroups(WithFeatures):
         new = list(islice((name for i in count(1) if (name := f"new {i}") not in fitted), table.rows))
         size = self.size(parsed.arrays)
         codes = {CODE: len(fitted) + np.arange(size), GROUP: label_array([*fitted, *new[:size]])}
-        note = f"no column {shown(known[0] or GROUP)} names the groups: each row is of a new group"
+        note = f"no column {shown(usual[0] or GROUP)} names the groups: each row is of a new group"
         return replace(parsed, arrays={**parsed.arrays, **codes}, notes=(*parsed.notes, note))
 
     def _converted(self, role: str, column: Column) -> np.ndarray:
@@ -115,19 +119,19 @@ class WithGroups(WithFeatures):
         codes = checked_codes(CODE, arrays[CODE], groups)[1]
         named = [groups[int(code)] if code == code else "" for code in codes]
         parsed = super()._canonical({**arrays, GROUP: named}, missing, options)
-        own = parsed.arrays
-        codes = places_of(own[GROUP][own[CODE]].tolist(), groups)
-        return replace(parsed, arrays={**own, CODE: codes, GROUP: groups}, notes=parsed.notes[1:])
+        checked = parsed.arrays
+        codes = places_of(checked[GROUP][checked[CODE]].tolist(), groups)
+        return replace(parsed, arrays={**checked, CODE: codes, GROUP: groups}, notes=parsed.notes[1:])
 
     def _columns(
         self, parts: Mapping[str, object], decimal: str = "."
     ) -> tuple[list[Column], list[Column], tuple[str, ...]]:
-        """Take features and outcome apart; there may be no feature."""
+        """Return the columns of features, of which there may be none, and of the outcome."""
         if np.size(np.asarray(parts.get(self.axis, [""]))):
             return super()._columns(parts, decimal)
-        own: dict[str, object] = {self.features: np.zeros((len(np.asarray(parts[self.features])), 1))}
-        own |= {name: parts[name] for name in (self.name,) if name in parts}
-        _, outcome, notes = super()._columns(own, decimal)
+        placeholder: dict[str, object] = {self.features: np.zeros((len(np.asarray(parts[self.features])), 1))}
+        placeholder |= {name: parts[name] for name in (self.name,) if name in parts}
+        _, outcome, notes = super()._columns(placeholder, decimal)
         return [], outcome, notes
 
     def table(self, arrays: Arrays) -> dict[str, np.ndarray]:

@@ -28,19 +28,19 @@ class Request(NamedTuple):
 
 
 class Naming(NamedTuple):
-    """The column that names the group of each row, if there is one, and whether that was said of it."""
+    """The column that names the group of each row, if any, and whether the user named it or its name is ``group``."""
 
     column: Column | None
     is_said: bool = False
 
     @property
     def taken(self) -> dict[str, str]:
-        """The name of the column, and what it holds."""
+        """The name of the column, and its content."""
         return {} if self.column is None else {self.column.name: _NAMES}
 
 
 class Rows(NamedTuple):
-    """The complete rows: the distinct groups as they first occur, each row's code and values, and notes."""
+    """The complete rows: distinct groups in order of occurrence, the code and values of each row, and notes."""
 
     groups: list[str]
     codes: np.ndarray
@@ -52,17 +52,17 @@ class Rows(NamedTuple):
 
     @property
     def is_row_each(self) -> bool:
-        """Whether no two rows are of one group."""
+        """Whether each row is a group."""
         return len(self.groups) == len(self.codes)
 
     @property
     def sizes(self) -> np.ndarray:
-        """How many rows each group has."""
+        """The number of rows of each group."""
         return np.bincount(self.codes, minlength=len(self.groups))
 
     @property
     def counted(self) -> str:
-        """How many rows and groups there are."""
+        """The numbers of rows and groups, in words."""
         return f"{len(self.codes)} rows, {len(self.groups)} group{'s' * (len(self.groups) > 1)}"
 
     def total(self, values: np.ndarray) -> np.ndarray:
@@ -70,24 +70,24 @@ class Rows(NamedTuple):
         return np.bincount(self.codes, values, len(self.groups))
 
     def means(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the mean of the values of each group, and its standard error, which is 0 where all are equal."""
+        """Return the mean of each group and its standard error, which is exactly 0 if all values are equal."""
         _, first = np.unique(self.codes, return_index=True)
-        off = values - values[first][self.codes]  # exactly 0 where all are equal, and without cancellation
-        shift = self.total(off) / self.sizes
-        squares = self.total((off - shift[self.codes]) ** 2)
+        deviations = values - values[first][self.codes]  # from the first value of the group, against cancellation
+        shift = self.total(deviations) / self.sizes
+        squares = self.total((deviations - shift[self.codes]) ** 2)
         return values[first] + shift, np.sqrt(squares / (self.sizes - 1) / self.sizes)
 
     def refuse_repeated(self, hint: str) -> None:
-        """Refuse groups of several rows, and say which rows repeat one."""
+        """Refuse groups of several rows; the error lists the rows that repeat a group."""
         column, is_said = self.naming
         if column is None or self.is_row_each:
             return
         _, first = np.unique(self.codes, return_index=True)
-        hint = hint if is_said else f"say with --{GROUP} which column names the groups"
+        hint = hint if is_said else f"name the column of groups with --{GROUP}"
         raise column.error("is the name of an earlier group too", "duplicate_name", np.delete(self.places, first), hint)
 
     def added(self) -> tuple[str, ...]:
-        """Say that the rows of each group are added up; it must have been said which column names the groups."""
+        """Return a note that the rows of each group are added up; refuse this if no column was named for groups."""
         if self.is_row_each:
             return ()
         if not self.naming.is_said:
@@ -96,9 +96,9 @@ class Rows(NamedTuple):
 
 
 def named_by(request: Request, held: Mapping[str, str]) -> Naming:
-    """Find the column that names the groups: by its option, by its name, or else the first of text.
+    """Return the column that names the groups: by its option, by its name, or the first column of text.
 
-    ``held`` says what other columns hold.
+    ``held`` gives the content of other columns.
     """
     table, name = request.table, request.options.get(GROUP)
     if name is None and GROUP in table.columns and GROUP not in held:
@@ -114,7 +114,7 @@ def named_by(request: Request, held: Mapping[str, str]) -> Naming:
 
 
 def said_to_be_named(request: Request, hint: str) -> Naming:
-    """Find the column that names the group of each of several rows: by its option or by its name only."""
+    """Return the column that names the groups of several rows, by its option or by its name; refuse others."""
     if GROUP not in request.options and GROUP not in request.table.columns:
         problem = f"{request.table.name or 'the table'} has columns {quoted(request.table.columns)}"
         raise InputError(problem, "bad_group_column", hint=hint)
@@ -122,19 +122,19 @@ def said_to_be_named(request: Request, hint: str) -> Naming:
 
 
 def names_groups(column: Column) -> bool:
-    """Say whether a column holds words, as names of groups are."""
+    """Say whether a column has words, which may name groups."""
     return is_text(column) and (column.is_categorical or isinstance(column.values, list))
 
 
 def grouped(request: Request, naming: Naming, columns: Sequence[Column], numbers: Sequence[np.ndarray]) -> Rows:
-    """Take the complete rows of columns, whose ``numbers`` are NaN where missing, apart by group."""
+    """Return the complete rows of columns by group; ``numbers`` are their values, NaN where missing."""
     column, places = naming.column, np.arange(request.table.rows, dtype=np.float64)
     texts = [] if column is None else texts_of(column)
     if column is not None:
         places[[text.strip().lower() in MISSING for text in texts]] = np.nan
         absent = np.flatnonzero(np.isnan(places))
         if request.missing == "refuse" and any(texts[row].strip() for row in absent):
-            raise column.lacks(absent, f"{DROP}, or write another name where it is one")
+            raise column.lacks(absent, f"{DROP}, or write another name for such a group")
     (*values, kept), dropped = complete([*columns, column or columns[0]], [*numbers, places], request.missing)
     rows = kept.astype(np.int64)
     names = _numbered(request, rows) if column is None else [texts[row] for row in rows.tolist()]
@@ -145,21 +145,21 @@ def grouped(request: Request, naming: Naming, columns: Sequence[Column], numbers
 
 
 def places_of(groups: Iterable[str], fitted: np.ndarray) -> np.ndarray:
-    """Return the index of each group among those of a fit, -1 where the fit does not have it."""
-    known = {name: place for place, name in enumerate(fitted.tolist())}
-    return np.array([known.get(str(name), -1) for name in groups], dtype=np.int64)
+    """Return the index of each group among those of a fit, -1 if it is not in the fit."""
+    places = {name: place for place, name in enumerate(fitted.tolist())}
+    return np.array([places.get(str(name), -1) for name in groups], dtype=np.int64)
 
 
 def _numbered(request: Request, places: np.ndarray) -> list[str]:
-    """Call groups by their rows, from 1; those of rows to be predicted by names that no group of the fit has."""
+    """Return names of unnamed groups: row numbers from 1, or for rows to be predicted names that are not in the fit."""
     if request.like is None:
         return [str(place + 1) for place in places.tolist()]
-    known = set(request.like[GROUP].tolist())
-    return list(islice((name for i in count(1) if (name := f"new {i}") not in known), len(places)))
+    fitted = set(request.like[GROUP].tolist())
+    return list(islice((name for i in count(1) if (name := f"new {i}") not in fitted), len(places)))
 
 
 def _about_names(request: Request, naming: Naming) -> tuple[str, ...]:
-    """Say what the groups are called, where the user has not."""
+    """Return a note on the names of groups, unless the user named their column."""
     if naming.column is not None:
         return () if naming.is_said else (f"{naming.column} names the groups",)
     if request.like is not None:
@@ -168,7 +168,7 @@ def _about_names(request: Request, naming: Naming) -> tuple[str, ...]:
 
 
 def about_groups(request: Request, naming: Naming, groups: list[str]) -> list[str]:
-    """Say which names differ little, which groups are not of the fit, and that a single group tells little."""
+    """Return notes on names that differ little, groups that are not in the fit, and a single group."""
     notes = [] if naming.column is None else spelled_alike(naming.column, groups)
     if request.like is not None:
         new = [name for name, place in zip(groups, places_of(groups, request.like[GROUP]), strict=True) if place < 0]

@@ -1,4 +1,4 @@
-"""Lags: outcomes of the rows before as features, with which a regression is an autoregression."""
+"""Lags: outcomes of earlier rows as features, which make a regression an autoregression."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LAGS, TIME = "lags", "time"
 OPTIONS = frozenset({LAGS, TIME, SEQUENCE})
 MOST_LAGS = 100
 _SHOWN_TIMES = 3
-"""Times kept of the end of each sequence: enough to tell the step."""
+"""Times kept from the end of each sequence, enough to determine the step."""
 
 
 def name_of(lag: int) -> str:
@@ -28,7 +28,7 @@ def name_of(lag: int) -> str:
 
 
 class End(NamedTuple):
-    """The end of a sequence: its name, its last outcomes, the latest first and None where missing, and its times."""
+    """The end of a sequence: its name, its last outcomes (latest first, None where missing), and its times."""
 
     name: str
     last: list[float | None]
@@ -37,7 +37,7 @@ class End(NamedTuple):
 
 @dataclass(frozen=True)
 class Lags:
-    """How many lags a regression has, and how each sequence ends; ``time`` is the column of times, if there is one."""
+    """The number of lags of a regression, and the end of each sequence; ``time`` is the column of times, if any."""
 
     order: int
     ends: tuple[End, ...]
@@ -45,7 +45,7 @@ class Lags:
 
     @classmethod
     def kept(cls, reading: Mapping[str, Any]) -> Lags | None:
-        """Return what `Data.reading` keeps of lags, None where a regression has none."""
+        """Return the lags kept in `Data.reading`; None for a regression without lags."""
         stored = reading.get(LAGS)
         if stored is None:
             return None
@@ -56,7 +56,7 @@ class Lags:
         except (TypeError, KeyError, ValueError):
             ends, order, time = [], 0, ""
         if not ends or any(len(end.last) != order for end in ends):
-            raise InputError("the lags stored with the fit are not whole", "not_writable", hint="fit again")
+            raise InputError("the lags stored with the fit are incomplete", "not_writable", hint="fit again")
         return cls(order, tuple(ends), time)
 
     @property
@@ -66,12 +66,12 @@ class Lags:
 
     @property
     def plain(self) -> dict[str, Any]:
-        """What `Data.reading` keeps, ready for JSON."""
+        """The fields for `Data.reading`, ready for JSON."""
         return {"order": self.order, "ends": [end._asdict() for end in self.ends], "time": self.time}
 
 
 def of_data(data: object) -> Lags | None:
-    """Return the lags of the rows of a fit, None where it has none."""
+    """Return the lags of the data of a fit; None if it has none."""
     return Lags.kept(getattr(data, "reading", {}))
 
 
@@ -81,10 +81,10 @@ def _number(value: object) -> float | None:
 
 @dataclass(frozen=True, eq=False)
 class LaggedTable:
-    """A table with the columns of lags, and how it is to be read.
+    """A table with the columns of lags, and the options to read it.
 
-    The first rows of each sequence have too few before them. They are left out once the table is read, so that rows
-    keep the numbers of the user's table; ``place`` (rows,) is the number of rows before each in its sequence.
+    The first rows of each sequence have too few rows before them. They are left out after reading, so that rows keep
+    the numbers of the user's table; ``place`` (rows,) is the number of earlier rows of the same sequence.
     """
 
     table: Table
@@ -95,7 +95,7 @@ class LaggedTable:
 
     @classmethod
     def of(cls, table: Table, target: str, order: int, options: Mapping[str, Any]) -> Self:
-        """Add the columns of lags; features are these and those that are named."""
+        """Add the columns of lags; the features are lags and named features."""
         column, sequence, named = (
             table[target],
             np.zeros(table.rows, dtype=np.int64),
@@ -116,47 +116,48 @@ class LaggedTable:
         if taken := next((name for name in lags.names if name in asked), None):
             raise InputError(f"a feature is called {shown(taken)}, as a lag is", "duplicate_name", hint="rename it")
         added = {name: Column(name, _moved(y, place, k)) for k, name in enumerate(lags.names, start=1)}
-        used = {name: each for name, each in table.columns.items() if name in (target, *asked)}
-        others = {name: each for name, each in table.columns.items() if name not in {*used, named, options.get(TIME)}}
-        own = {name: value for name, value in options.items() if name not in OPTIONS}
-        own |= {"target": target, "features": [*lags.names, *asked]}
-        return cls(replace(table, columns={**others, **used, **added}), own, place, lags, notes)
+        used = {name: cells for name, cells in table.columns.items() if name in (target, *asked)}
+        dropped = {*used, named, options.get(TIME)}
+        others = {name: cells for name, cells in table.columns.items() if name not in dropped}
+        of_regression = {name: value for name, value in options.items() if name not in OPTIONS}
+        of_regression |= {"target": target, "features": [*lags.names, *asked]}
+        return cls(replace(table, columns={**others, **used, **added}), of_regression, place, lags, notes)
 
     def without_first(self, inputs: Inputs, parsed: Parsed) -> Parsed:
-        """Leave out the rows that have too few before them, which are given and no observations."""
-        known = next((note.kept for note in parsed.notes if isinstance(note, Kept)), None)
-        rows = np.arange(1, len(self.place) + 1) if known is None else known
-        some = np.flatnonzero(self.place[rows - 1] >= self.lags.order)
-        if not len(some):
+        """Leave out the rows with too few rows before them, which are given and are no observations."""
+        kept = next((note.kept for note in parsed.notes if isinstance(note, Kept)), None)
+        rows = np.arange(1, len(self.place) + 1) if kept is None else kept
+        observed = np.flatnonzero(self.place[rows - 1] >= self.lags.order)
+        if not len(observed):
             raise InputError("no row has a value, and one in each of its lags", "no_data", hint="use fewer lags")
         note = Kept(_about(self.place, self.lags.order))
-        note.kept = rows[some]
+        note.kept = rows[observed]
         notes = (note, *map(str, parsed.notes), *self.notes)
-        return replace(parsed, arrays=inputs.reordered(parsed.arrays, some), notes=notes, lags=self.lags.plain)
+        return replace(parsed, arrays=inputs.reordered(parsed.arrays, observed), notes=notes, lags=self.lags.plain)
 
 
 def _about(place: np.ndarray, order: int) -> str:
-    """Say which rows are given, and what scores are of."""
+    """Return a note on the rows that are given, and on the scores."""
     first = np.flatnonzero(place < order)
     rows = f"{listed(first)} {'are' if len(first) > 1 else 'is'} given, and no observation{'s' * (len(first) > 1)}"
     return f"each row is predicted from the {order} before it: {rows}; scores of rows are one step ahead"
 
 
 def _sequences(table: Table, target: str, options: Mapping[str, Any]) -> str | None:
-    """Return the column that names the sequences: one called ``sequence`` is never ignored."""
+    """Return the column that names the sequences; a column ``sequence`` is never ignored."""
     named: str | None = options.get(SEQUENCE)
     return SEQUENCE if named is None and SEQUENCE in table.columns and target != SEQUENCE else named
 
 
 def _moved(y: np.ndarray, place: np.ndarray, lag: int) -> np.ndarray:
-    """Return the outcome ``lag`` rows before each, 0 where there is none in its sequence: such rows are left out."""
+    """Return the outcome ``lag`` rows earlier, or 0 outside the sequence, as such rows are left out."""
     return np.where(place >= lag, np.roll(y, lag), 0.0)
 
 
 def _ends(
     table: Table, y: np.ndarray, sequence: np.ndarray, order: int, time: str | None, used: tuple[str | None, ...]
 ) -> tuple[tuple[End, ...], str]:
-    """Return how each sequence ends, and the column of times: the one that is named, or rises along all sequences."""
+    """Return the end of each sequence, and the column of times: the named one, or one that rises in all sequences."""
     columns = {name: column for name, column in table.columns.items() if name not in used and time in (None, name)}
     rising = times_of(Table("", columns), Parsed({SEQUENCE: sequence}, {})) if columns else {}
     times: dict[str, Any] = rising.get("times", {"column": "", "values": []})
@@ -165,13 +166,13 @@ def _ends(
     for k, name in enumerate(names):
         rows = np.flatnonzero(sequence == k)
         last = [None if np.isnan(value) else float(value) for value in y[rows[::-1][:order]]]
-        last += [None] * (order - len(last))  # of a sequence that is too short to go on from
+        last += [None] * (order - len(last))  # for a sequence that is too short to continue
         ends.append(End(name, last, times["values"][rows[0] : rows[-1] + 1][-_SHOWN_TIMES:]))
     return tuple(ends), times["column"]
 
 
 def asked(options: Mapping[str, Any]) -> int | None:
-    """Return how many lags an option asks for, None where there is no option."""
+    """Return the number of lags in the options; None without one."""
     if (value := options.get(LAGS)) is None:
         if other := next((name for name in (TIME, SEQUENCE) if options.get(name) is not None), None):
             raise InputError(f"--{other} goes with --lags", "option_needs_data", hint="give --lags 2, or leave it out")

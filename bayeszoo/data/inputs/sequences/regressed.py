@@ -1,4 +1,4 @@
-"""Series of numbers with features of each row, which are known of rows to come as well."""
+"""Series of numbers with features of each row, which are known for future rows too."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from bayeszoo.errors import InputError
 
 @dataclass(frozen=True)
 class RegressedSeries(RealSeries):
-    """Real numbers in order, as of `RealSeries`, with the columns that the option ``features`` names; none by default.
+    """Real numbers in order, as in `RealSeries`, with the features that the option ``features`` names; none by default.
 
-    The canonical arrays have `features`, shape (rows, labels), and the coordinate `axis` of their names as well. Rows
-    to be predicted have the features of the fit and may lack the observations.
+    The canonical arrays also have `features`, shape (rows, labels), and the coordinate `axis` of their names. Rows to
+    be predicted have the features of the fit and may lack observations.
     """
 
     features: str = "X"
@@ -35,7 +35,7 @@ class RegressedSeries(RealSeries):
 
     @property
     def layout(self) -> Layout:  # type: ignore[override]
-        """Features have names, of which there may be none."""
+        """Features have names; there may be no features."""
         form = {self.name, SEQUENCE, self.features, self.axis}
         return Layout((self.axis,), dims={self.features: (self.axis,)}, forms=(form,))
 
@@ -49,7 +49,7 @@ class RegressedSeries(RealSeries):
         return self._with_features(parsed, columns, like is None)
 
     def _parse_new(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
-        """Parse rows with the features of the fit, in whatever order, and perhaps observations."""
+        """Parse rows with the features of the fit, in any order, and perhaps observations."""
         fitted = options.get("features", []) if like is None else like[self.axis].tolist()
         asked = options.get("features", [name for name in fitted if name in table.columns])
         options, usual = {**options, "features": in_order_of(fitted, asked, "features")}, free_name(self.name, fitted)
@@ -62,7 +62,7 @@ class RegressedSeries(RealSeries):
         return self._with_features(Parsed(unseen, {}, notes), [table[name] for name in fitted], False)
 
     def _with_features(self, parsed: Parsed, columns: Sequence[Column], refuse_constant: bool) -> Parsed:
-        """Add the columns of features, none of which may lack a value."""
+        """Add the features; refuse missing values in them."""
         names = label_array([column.name for column in columns])
         X = np.empty((len(parsed.arrays[SEQUENCE]), len(columns)))
         for j, column in enumerate(columns):
@@ -80,19 +80,21 @@ class RegressedSeries(RealSeries):
         has_features = np.asarray(arrays[self.axis]).size > 0
         labels = checked_labels(self.axis, arrays[self.axis], least=1) if has_features else None
         features = columns_of(self.features, arrays[self.features], self.axis, labels) if has_features else []
-        own = Table("", columns).columns
-        parsed = self._arrays(own, missing, lambda column: Converted(to_reals(column), {}, ()))
-        Table("", {SEQUENCE: own[SEQUENCE], **{column.name: column for column in features}})  # of equal length
+        series = Table("", columns).columns
+        parsed = self._arrays(series, missing, lambda column: Converted(to_reals(column), {}, ()))
+        Table(
+            "", {SEQUENCE: series[SEQUENCE], **{column.name: column for column in features}}
+        )  # refuses unequal lengths
         return self._with_features(replace(parsed, columns={}), features, False)
 
     def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
-        """Return the columns of the series under names that no feature has, and the features."""
+        """Return the columns of the series, with names that no feature has, and the features."""
         features = dict(zip(arrays[self.axis].tolist(), arrays[self.features].T, strict=True))
-        own = super().table(arrays)
-        return {free_name(name, features) if name == self.name else name: own[name] for name in own} | features
+        series = super().table(arrays)
+        return {free_name(name, features) if name == self.name else name: series[name] for name in series} | features
 
     def reading(self, arrays: Arrays) -> dict[str, Any]:
-        """Name the features where there are any, and the observations where a feature has their usual name."""
+        """Return options that name the features, and the observations if a feature has their usual name."""
         names = arrays[self.axis].tolist()
         column = free_name(self.name, names)
         named = {"features": names} if names else {}
@@ -107,6 +109,6 @@ class RegressedSeries(RealSeries):
 
 
 def _without(table: Table, names: Sequence[str], options: Mapping[str, object]) -> Table:
-    """Return the table without features, but for those that are times or name sequences too."""
+    """Return the table without features, except those that are also times or names of sequences."""
     kept = {options.get("time"), options.get(SEQUENCE)}
     return replace(table, columns={n: c for n, c in table.columns.items() if n not in names or n in kept})

@@ -1,4 +1,4 @@
-"""Sequences of observations in order, possibly with unknown ones: real numbers, counts and symbols."""
+"""Sequences of observations in order, some perhaps unknown: real numbers, counts and symbols."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from bayeszoo.data.table.table import (
 from bayeszoo.errors import InputError
 
 MASKED = -1
-"""What stands for an unknown code or count; for an unknown real number it is NaN."""
+"""The mark of an unknown code or count; an unknown real number is NaN."""
 
 _HOLDS = "one column of {} in order, perhaps with a column that names sequences (--sequence)"
 
@@ -40,13 +40,12 @@ class Converted(NamedTuple):
 
 
 class Series(Inputs):
-    """Observations in order, in one sequence or several, which share nothing.
+    """Observations in order, in one sequence or in several independent ones.
 
-    The table holds one column of observations, perhaps with one called ``sequence``, or named by that option, which
-    says to which sequence each row belongs; the rows of a sequence are adjacent. The column that ``time`` names must
-    rise by equal steps along each. A Python list of lists holds one
-    sequence in each. A row without a value is never dropped, as this would join its neighbours; with
-    ``missing="mask"`` it is kept, and its observation is unknown.
+    The table has one column of observations, perhaps with a column ``sequence``, or one named by that option, which
+    names the sequence of each row; the rows of a sequence are adjacent. The column that ``time`` names must rise by
+    equal steps in each sequence. A Python list of lists has one sequence in each list. A row without a value is never
+    dropped, as its neighbours would become adjacent; with ``missing="mask"`` it is kept with an unknown observation.
 
     The canonical arrays are the observations `name`, shape (rows,), unknown where they are -1, or NaN if they are real;
     and ``sequence``, shape (rows,), whose numbers 0, 1, 2, ... are in the order of the rows.
@@ -63,7 +62,7 @@ class Series(Inputs):
 
     def _given(self, table: Table, missing: str, options: Mapping[str, object]) -> dict[str, Any]:
         if missing == "drop":
-            hint = "use --missing mask, which keeps it and takes its observation for unknown"
+            hint = "use --missing mask, which keeps the row with an unknown observation"
             raise InputError(
                 "to drop a row would join its neighbours, which are not adjacent", "row_order_matters", hint=hint
             )
@@ -93,56 +92,56 @@ class Series(Inputs):
     def _converted(self, column: Column, options: Mapping[str, object], like: Arrays | None) -> Converted: ...
 
     def _stored(self, values: np.ndarray) -> np.ndarray:
-        """Return the array of a model."""
+        """Return observations in canonical form."""
         return np.where(np.isnan(values), MASKED, values).astype(np.int64)
 
     def masked(self, arrays: Arrays) -> np.ndarray:
-        """Say which observations are unknown, shape (rows,)."""
+        """Return which observations are unknown, bool (rows,)."""
         values = arrays[self.name]
         return np.isnan(values) if values.dtype.kind == "f" else values < 0
 
     def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
-        """Return the observations, unknown ones missing, and where there are several sequences their numbers from 1."""
+        """Return the observations, missing where unknown; and for several sequences their numbers, from 1."""
         names = {self.name, SEQUENCE}
         if not {*names, *self.coords} <= arrays.keys() or any(arrays[name].dtype.kind not in "if" for name in names):
-            return dict(arrays)  # data made by hand, which are still to be checked
+            return dict(arrays)  # data made by hand, not yet checked
         values, masked, sequence = self._written(arrays), self.masked(arrays), arrays[SEQUENCE]
         column = np.where(masked, "" if values.dtype.kind == "U" else np.nan, values) if masked.any() else values
         return {self.name: column} | ({SEQUENCE: sequence + 1} if sequence.any() else {})
 
     def _written(self, arrays: Arrays) -> np.ndarray:
-        """Return the observations as a user has them; masked ones are ignored."""
+        """Return the observations in the user's form; masked ones have any value."""
         return arrays[self.name]
 
     def reading(self, arrays: Arrays) -> dict[str, Any]:
-        """Ask for masks where there are any."""
+        """Return the option for masks, if values are missing."""
         return {"missing": "mask"} if self.masked(arrays).any() else {}
 
     def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
-        """Return a further sequence of `rows` rows, whose observations are unknown."""
+        """Return a further sequence with unknown observations."""
         of_rows = {self.name: self._stored(np.full(rows, np.nan)), SEQUENCE: np.zeros(rows, dtype=np.int64)}
         return {**of_rows, **{axis: arrays[axis] for axis in self.coords}}
 
     def observations(self, arrays: Arrays) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Return the rows, and that each occurs once, but for those whose observation is unknown."""
+        """Return the rows with counts of 1, or 0 where the observation is unknown."""
         return dict(arrays), (~self.masked(arrays)).astype(np.int64)
 
     def following(self, arrays: Arrays, rows: Arrays) -> dict[str, np.ndarray]:
-        """Return rows as the next ones of the last sequence."""
+        """Return the rows as a continuation of the last sequence."""
         last = arrays[SEQUENCE][-1] if len(arrays[SEQUENCE]) else 0
         return {**rows, SEQUENCE: np.full(self.size(rows), last)}
 
     def without(self, arrays: Arrays, row: int) -> dict[str, np.ndarray]:
-        """Return all rows, the observation of one of them unknown: without the row its neighbours would be adjacent."""
+        """Return all rows with one observation unknown, as without the row its neighbours would be adjacent."""
         values = arrays[self.name].copy()
         values[row] = self._stored(np.full(1, np.nan))[0]
         return {**arrays, self.name: values}
 
     def reordered(self, arrays: Arrays, permutation: np.ndarray) -> dict[str, np.ndarray]:
-        """Take the rows of `permutation` in its order; where the number of the sequence changes, a new one starts.
+        """Return the rows at the indices `permutation`; a new sequence starts where the sequence number changes.
 
-        Whole sequences in another order are the same data. Rows of one sequence that come to stand side by side are
-        adjacent in time, whatever was between them.
+        Whole sequences in another order are the same data. Rows of one sequence that become neighbours are adjacent in
+        time, even if there were rows between them.
         """
         moved = super().reordered(arrays, permutation)
         return {**moved, SEQUENCE: _renumbered(moved[SEQUENCE])}
@@ -183,7 +182,7 @@ class CountSeries(Series):
 
 @dataclass(frozen=True)
 class SymbolSeries(Series):
-    """Symbols in order: text, or numbers that stand for nothing but themselves.
+    """Symbols in order: text, or numbers that are only labels.
 
     The canonical arrays of `Series` hold codes; their labels are the coordinate `axis`.
     """
@@ -201,11 +200,11 @@ class SymbolSeries(Series):
         return Layout((self.axis,), coded={self.name: self.axis}, forms=({self.name, SEQUENCE, self.axis},))
 
     def _converted(self, column: Column, options: Mapping[str, Any], like: Arrays | None) -> Converted:
-        known = None if like is None else like[self.axis]
-        alphabet = Alphabet.of("symbol", "symbols", options.get("symbols"), known)
+        fitted = None if like is None else like[self.axis]
+        alphabet = Alphabet.of("symbol", "symbols", options.get("symbols"), fitted)
         coded = alphabet.coded(column)
         notes: tuple[str, ...] = ()
-        if not np.isnan(coded.codes).all():  # which is refused, for another reason than too few symbols
+        if not np.isnan(coded.codes).all():  # a column without values is refused later
             coded, notes = alphabet.finished(str(column), coded)
         return Converted(coded.codes, {self.axis: label_array(coded.labels)}, notes)
 
@@ -222,19 +221,19 @@ class SymbolSeries(Series):
         return arrays[self.axis][arrays[self.name]]
 
     def reading(self, arrays: Arrays) -> dict[str, Any]:
-        """Name the symbols if they are not the occurring ones, in order; ask for masks if there are any."""
+        """Return options that list the symbols, unless they are the occurring ones, in order; and for masks."""
         symbols = arrays[self.axis].tolist()
         occur = in_order(set(self._written(arrays)[~self.masked(arrays)].tolist()))
         return super().reading(arrays) | ({} if symbols == occur else {"symbols": symbols})
 
     def relabelled(self, arrays: Arrays, axis: str, permutation: np.ndarray) -> dict[str, np.ndarray]:
-        """Put the symbols in the order of `permutation`; masked ones stay masked."""
+        """Put the symbols in the order of `permutation`; masks stay."""
         moved = super().relabelled(arrays, axis, permutation)
         return {**moved, self.name: np.where(self.masked(arrays), MASKED, moved[self.name])}
 
 
 def starts(sequence: np.ndarray) -> np.ndarray:
-    """Return the index of the first row of each sequence, int64, from the canonical array of their numbers, (rows,)."""
+    """Return the index of the first row of each sequence, int64, from the sequence numbers (rows,)."""
     inside = np.flatnonzero(sequence[1:] != sequence[:-1])
     return np.concatenate([np.arange(min(len(sequence), 1)), inside + 1])
 
@@ -247,7 +246,7 @@ def first_rows(sequence: np.ndarray) -> np.ndarray:
 
 
 def unmasked(column: Column) -> Column:
-    """Put NaN where a column of codes or counts has the mask."""
+    """Return a column of codes or counts with NaN in place of masks."""
     values = column.values
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "if":
         return column
@@ -256,25 +255,25 @@ def unmasked(column: Column) -> Column:
 
 
 def _renumbered(sequence: np.ndarray) -> np.ndarray:
-    """Give each run of equal numbers its own: 0, 1, 2, ..."""
+    """Return the numbers 0, 1, 2, ... of runs of equal numbers."""
     return np.cumsum(np.diff(sequence, prepend=sequence[:1]) != 0)
 
 
 def numbered(names: Column) -> np.ndarray:
-    """Give the sequences numbers 0, 1, 2, ... in the order of the rows, and refuse one that comes back."""
+    """Return the numbers 0, 1, 2, ... of sequences in the order of rows; refuse a sequence that is split."""
     codes = names_of(names)
     first = starts(codes)
     _, index = np.unique(codes[first], return_index=True)
-    again = np.setdiff1d(np.arange(len(first)), index)
-    if len(again):
-        ended = first[1 + np.flatnonzero(codes[first[: again[0]]] == codes[first[again[0]]])[-1]]
+    split = np.setdiff1d(np.arange(len(first)), index)
+    if len(split):
+        ended = first[1 + np.flatnonzero(codes[first[: split[0]]] == codes[first[split[0]]])[-1]]
         hint = "put the rows of each sequence together, in their order"
-        raise names.error(f"names a sequence that ended in row {ended}", "split_sequence", first[again], hint=hint)
+        raise names.error(f"names a sequence that ended in row {ended}", "split_sequence", first[split], hint=hint)
     return _renumbered(codes)
 
 
 def _refuse_holes(column: Column, values: np.ndarray, missing: str) -> tuple[str, ...]:
-    """Refuse missing values, or say that they are masked; a column must have one that is not."""
+    """Refuse missing values, or return a note that they are masked; refuse a column without values."""
     rows = np.flatnonzero(np.isnan(values))
     if len(rows) == len(values):
         raise InputError(
@@ -297,11 +296,11 @@ def _placed(error: InputError, names: Column | None, sequence: np.ndarray) -> In
 
 
 def _lengths(names: Column, sequence: np.ndarray) -> tuple[str, ...]:
-    """Say how many sequences there are, and how long they are."""
+    """Return a note on the number and the lengths of sequences."""
     lengths = np.bincount(sequence).tolist()
-    least, most = min(lengths), max(lengths)
-    said = f"{least} to {most} rows" if least < most else f"{most} row{'s' * (most > 1)} each"
-    return (f"{names} names {len(lengths)} sequences, of {said}",) if len(lengths) > 1 else ()
+    shortest, longest = min(lengths), max(lengths)
+    sizes = f"{shortest} to {longest} rows" if shortest < longest else f"{longest} row{'s' * (longest > 1)} each"
+    return (f"{names} names {len(lengths)} sequences, of {sizes}",) if len(lengths) > 1 else ()
 
 
 # Columns and sequences, of transitions too
@@ -310,7 +309,7 @@ def _lengths(names: Column, sequence: np.ndarray) -> tuple[str, ...]:
 def table_of(source: object, decimal: str, name: str = "symbol") -> Table | None:
     """Make a table with columns ``sequence`` and `name` from a list of sequences; None from anything else."""
     if not isinstance(source, list | tuple) or set(map(type, source)) <= {str, int, float}:
-        return None  # the rest takes its time
+        return None  # before slower checks
     columns = [_cells(item) for item in source]
     items = [cells for cells in columns if cells is not None]
     if not items:

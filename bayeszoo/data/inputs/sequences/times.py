@@ -15,24 +15,24 @@ from bayeszoo.errors import InputError
 SEQUENCE, NAMES = "sequence", "sequences"
 MOST_TIMES = 10_000
 TIMES = ("time", "date", "year")
-"""Names of columns that hold times where none is said to: they are only looked at."""
+"""Names of columns that are checked as times if no column is named; they are not used."""
 EVEN = 1e-6
-"""By how much steps may differ, relative to the shortest."""
+"""Largest difference of steps, relative to the shortest."""
 
 
 SHORTEST_MONTH = 28
-"""Days that every month has."""
+"""Days in the shortest month."""
 
 
 def labels_of_rows(table: Table, parsed: Parsed) -> dict[str, Any]:
-    """Return what a table calls rows in order: the times and the names of the sequences, where it has them."""
+    """Return the times of rows and the names of sequences, if the table has them."""
     return {**times_of(table, parsed), **names_of_sequences(table, parsed)}
 
 
 def times_of(table: Table, parsed: Parsed) -> dict[str, Any]:
-    """Return the first unused column that rises along every sequence, as times do: name, and values as text.
+    """Return name and values, as text, of the first unused column that rises in every sequence, as times do.
 
-    Times are numbers or ISO dates. Nothing is returned where no column has them, or more than `MOST_TIMES`.
+    Times are numbers or ISO dates. Empty if no column has times, or there are more than `MOST_TIMES` rows.
     """
     within = np.diff(parsed.arrays[SEQUENCE]) == 0
     used = set(parsed.columns.values())
@@ -45,7 +45,7 @@ def times_of(table: Table, parsed: Parsed) -> dict[str, Any]:
 
 
 def names_of_sequences(table: Table, parsed: Parsed) -> dict[str, Any]:
-    """Return the names of the sequences in order, as text; nothing of one, of many, or of 1, 2, ..."""
+    """Return the names of the sequences in order, as text; empty for one sequence, for many, or for names 1, 2, ..."""
     sequence = parsed.arrays[SEQUENCE]
     column = table.columns.get(parsed.columns.get(SEQUENCE, ""))
     if column is None or not sequence.any() or sequence[-1] >= MOST_TIMES:
@@ -56,24 +56,24 @@ def names_of_sequences(table: Table, parsed: Parsed) -> dict[str, Any]:
 
 
 def checked_times(table: Table, name: str | None, sequence: np.ndarray, value: str) -> tuple[str, ...]:
-    """Refuse times of the column ``name`` that do not rise by equal steps; where none is named, return a note.
+    """Refuse times in the column ``name`` that do not rise by equal steps; return a note if no column is named.
 
     ``value`` is the column of the observations.
     """
     if name is not None:
         require_even(table[name], sequence)
         return ()
-    for each in TIMES:
-        if each in table.columns and each != value:
+    for usual in TIMES:
+        if usual in table.columns and usual != value:
             try:
-                require_even(table[each], sequence)
+                require_even(table[usual], sequence)
             except InputError as error:
                 return (f"{error}; rows are taken in the order of the table, a step apart",)
     return ()
 
 
 def require_even(column: Column, sequence: np.ndarray) -> None:
-    """Refuse times that do not rise by equal steps along each sequence: a row is one step of time."""
+    """Refuse times that do not rise by equal steps in each sequence, as a row is one step of time."""
     times, within = _as_times(column), np.diff(sequence) == 0
     column.refuse(np.isnan(times), "is no time: a number, or a date as 2026-01-31", "not_a_time")
     if not within.any():
@@ -91,12 +91,12 @@ def require_even(column: Column, sequence: np.ndarray) -> None:
 
 
 def _marks(of_steps: np.ndarray) -> np.ndarray:
-    """Return marks of rows by those of the steps that end in them."""
+    """Return marks of the rows at which the marked steps end."""
     return np.append(False, of_steps)
 
 
 def _as_times(column: Column) -> np.ndarray:
-    """Return numbers or dates as numbers, NaN where the column holds neither."""
+    """Return numbers or dates as numbers; all NaN if the column has neither."""
     with suppress(InputError):
         return to_numbers(column)
     with suppress(ValueError, TypeError):
@@ -105,7 +105,7 @@ def _as_times(column: Column) -> np.ndarray:
 
 
 def _months(column: Column) -> np.ndarray:
-    """Return dates of one day of the month as months, whose lengths differ; NaN of others, and of numbers."""
+    """Return dates on one day of the month as numbers of months; NaN for other dates and for numbers."""
     with suppress(InputError):
         return np.full(len(to_numbers(column)), np.nan)
     with suppress(ValueError, TypeError):
@@ -117,11 +117,11 @@ def _months(column: Column) -> np.ndarray:
 
 
 def times_after(values: Sequence[str], steps: int) -> list[str]:
-    """Return the next times after numbers or ISO dates that rise by equal steps; none where they are no such times.
+    """Return the next times after numbers or ISO dates that rise by equal steps; empty for other values.
 
-    Dates of one day of the month, or of the ends of months, go on by months.
+    Dates on one day of the month, or on ends of months, continue by months.
     """
-    if len(values) < 3:  # of two times the step is not known to be equal
+    if len(values) < 3:  # two times do not show equal steps
         return []
     with suppress(ValueError):
         return [f"{number:.12g}" for number in _ahead(np.array([float(value) for value in values]), steps)]
@@ -133,13 +133,13 @@ def times_after(values: Sequence[str], steps: int) -> list[str]:
 
 
 def _days_ahead(days: np.ndarray, steps: int) -> list[str]:
-    months, one = days.astype("datetime64[M]"), np.timedelta64(1, "D")
+    months, one_day = days.astype("datetime64[M]"), np.timedelta64(1, "D")
     if np.all(days == _ends(months)):
         return [str(day) for day in _ends(np.asarray(_dates_ahead(months, steps), dtype="datetime64[M]"))]
-    within = (days - months.astype("datetime64[D]")) // one
+    within = (days - months.astype("datetime64[D]")) // one_day
     if len(np.unique(within)) == 1 and within[0] < SHORTEST_MONTH:
         after = np.asarray(_dates_ahead(months, steps), dtype="datetime64[M]").astype("datetime64[D]")
-        return [str(day) for day in after + within[0] * one]
+        return [str(day) for day in after + within[0] * one_day]
     return _dates_ahead(days, steps)
 
 

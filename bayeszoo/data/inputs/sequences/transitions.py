@@ -95,21 +95,21 @@ class Transitions(Inputs):
         return {"from": arrays["context"][arrays["previous"]], "to": arrays["symbol"][arrays["next"]]}
 
     def reading(self, arrays: Arrays) -> dict[str, Any]:
-        """Name the symbols if they are not the occurring ones, in order; contexts that do not occur are lost."""
+        """Return options that list the symbols, unless they are the occurring ones; other contexts are lost."""
         contexts, symbols = arrays["context"].tolist(), arrays["symbol"].tolist()
         table = self.table(arrays)
         sources, targets = table["from"].tolist(), table["to"].tolist()
-        own = set(contexts) != set(symbols)
-        occur = in_order(set(targets) if own else {*sources, *targets})
+        has_contexts = set(contexts) != set(symbols)
+        occur = in_order(set(targets) if has_contexts else {*sources, *targets})
         options: dict[str, Any] = {} if symbols == occur else {"symbols": symbols}
-        if own and not are_contexts(sources, targets):
+        if has_contexts and not are_contexts(sources, targets):
             options["order"] = max(2, len(contexts[0].split(" ")))
         return options
 
     def possible(self, arrays: Arrays | None = None) -> Iterator[dict[str, np.ndarray]]:
-        """Go through every four steps, or fewer where there are many symbols, from the first symbol.
+        """Yield every sequence of four steps from the first symbol, or fewer with many symbols.
 
-        Where the contexts are not the symbols, the first few contexts are each followed by every symbol.
+        If contexts are not symbols, each of the first few contexts is followed by every symbol.
         """
         symbols = np.array(["a", "b", "c"]) if arrays is None else arrays["symbol"]
         contexts = symbols if arrays is None else arrays["context"]
@@ -119,23 +119,23 @@ class Transitions(Inputs):
             yield {"next": steps, "previous": previous, "context": contexts, "symbol": symbols}
 
     def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
-        """Refuse: without the symbol before it nothing is said about the next."""
+        """Refuse further rows, as a symbol depends on the one before it."""
         raise InputError(
             "the next symbol depends on the one before it", "row_order_matters", hint="give a table of symbols"
         )
 
     def outcome(self, arrays: Arrays) -> np.ndarray:
-        """Return the code of the symbol that each transition leads to, shape (rows,)."""
+        """Return the code of the next symbol of each transition, shape (rows,)."""
         return arrays["next"]
 
     def observations(self, arrays: Arrays) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Return the distinct transitions, and how often each occurs."""
+        """Return the distinct transitions, and their counts."""
         previous, following, times = distinct_pairs(arrays["previous"], arrays["next"])
         return {**arrays, "next": following, "previous": previous}, times
 
 
 def _refuse_large(labels: Mapping[str, np.ndarray]) -> None:
-    """Refuse more symbols and contexts than a matrix of the transitions between them has room for."""
+    """Refuse symbols and contexts whose transition matrix would be too large."""
     contexts, symbols = len(labels["context"]), len(labels["symbol"])
     if contexts * symbols > MOST_PROBABILITIES:
         size = f"{8 * contexts * symbols / 1e9:.1f} GB, and several are needed"
@@ -144,7 +144,7 @@ def _refuse_large(labels: Mapping[str, np.ndarray]) -> None:
 
 
 def _order(text: str | None, like: Arrays | None) -> int | None:
-    """Return how many symbols a context has: as asked for, as in the fit, or None."""
+    """Return the number of symbols of a context, from the option or the fit, else None."""
     if text is not None:
         if not text.isascii() or not text.isdigit() or int(text[:9]) < 1:
             raise InputError(f"order must be a whole number >= 1, got {shown(text)}", "wrong_type")
@@ -168,7 +168,7 @@ def _refuse_mixture(options: Mapping[str, object]) -> None:
 
 
 def _ends(table: Table, options: Mapping[str, Any]) -> dict[str, str]:
-    """Name the columns of transitions for their roles; none when the table holds symbols in order."""
+    """Return the columns of transitions by role; empty if the table has symbols in order."""
     if options.keys() & {"column", "sequence"}:
         return {}
     pairs = [pair for pair in _PAIRS if set(pair) <= table.columns.keys()]
@@ -178,7 +178,7 @@ def _ends(table: Table, options: Mapping[str, Any]) -> dict[str, str]:
         raise InputError(
             "the table has columns from, to, source and target",
             "conflicting_options",
-            hint="say which with --source, --target",
+            hint="name them with --source and --target",
         )
     if not pairs:
         if "count" in options:
@@ -200,7 +200,7 @@ def _ends(table: Table, options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def are_contexts(sources: list[str], targets: list[str]) -> bool:
-    """Say whether the first labels of transitions are contexts of several symbols, not symbols themselves."""
+    """Say whether the sources of transitions are contexts of several symbols, and not symbols."""
     return not set(sources) & set(targets) and all(" " in label for label in sources)
 
 
@@ -214,8 +214,8 @@ def from_transitions(
     first, second = first._replace(codes=values[0]), second._replace(codes=values[1])
     if shared:
         where = f"columns {shown(columns['previous'].name)} and {shown(columns['next'].name)}"
-        both, notes = alphabet.finished(where, Coded(first.labels, np.concatenate(values[:2])))
-        first, second = (Coded(both.labels, codes) for codes in np.split(both.codes, 2))
+        joint, notes = alphabet.finished(where, Coded(first.labels, np.concatenate(values[:2])))
+        first, second = (Coded(joint.labels, codes) for codes in np.split(joint.codes, 2))
     else:
         second, notes = alphabet.finished(str(columns["next"]), second)
         if like is None:
@@ -299,12 +299,12 @@ def _windows(codes: np.ndarray, names: np.ndarray, order: int) -> tuple[np.ndarr
 
 
 def _about(sequence: Column | None, names: np.ndarray, rows: np.ndarray) -> tuple[str, ...]:
-    """Say how many sequences there are, and how many are too short to tell anything."""
+    """Return a note on the number of sequences, and of those too short for a transition."""
     if sequence is None:
         return ()
-    every = len(np.unique(names))
-    short = every - len(np.unique(names[rows]))
-    note = f"{sequence} names {every} sequence{'s' if every > 1 else ''}"
+    count = len(np.unique(names))
+    short = count - len(np.unique(names[rows]))
+    note = f"{sequence} names {count} sequence{'s' if count > 1 else ''}"
     return (f"{note}, {short} of them too short for a transition" if short else note,)
 
 

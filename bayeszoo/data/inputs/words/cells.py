@@ -1,4 +1,4 @@
-"""Counts of words in documents as their non-zero cells, from triplets, raw text, dense tables and sparse matrices."""
+"""Non-zero counts of words in documents, from triplets, raw text, dense tables and sparse matrices."""
 
 from __future__ import annotations
 
@@ -22,44 +22,44 @@ _WORD = re.compile(r"\b\w\w+\b")
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """How often each word occurs in each document, where it does; memory goes with the cells and the labels."""
+    """Non-zero counts of words in documents; memory grows with the cells and the labels."""
 
     document: list[str]
     word: list[str]
     """The labels, including those without cells."""
     doc: np.ndarray
     term: np.ndarray
-    """Their codes, shape (cells,); sorted by document, then by word, and no pair twice."""
+    """The codes of each cell, shape (cells,), sorted by document, then by word, without repeated pairs."""
     counts: np.ndarray
     """Shape (cells,), >= 1."""
 
     @classmethod
     def of(cls, document: Sequence[str], word: Sequence[str], doc: Any, term: Any, counts: Any) -> Self:
-        """Sort cells given in any order, add those of one document and word, and leave zeros out."""
+        """Return sorted cells: counts of one document and word are added, and zeros left out."""
         from scipy import sparse  # not when `read` is imported
 
         counts = np.asarray(counts)
         if float(counts.sum(dtype=np.float64)) > LARGEST_COUNT:
             raise InputError("the counts have a sum of 2**53 or more", "too_large")
         shape = len(document), len(word)
-        table = sparse.coo_array((counts, (doc, term)), shape=shape).tocsr()  # which adds up, and sorts
+        table = sparse.coo_array((counts, (doc, term)), shape=shape).tocsr()  # adds up and sorts
         table.eliminate_zeros()
         cells = table.tocoo()
         return cls(list(document), list(word), *(a.astype(np.int64) for a in (cells.row, cells.col, cells.data)))
 
     @property
     def words(self) -> int:
-        """How many words the documents hold, each as often as it occurs."""
+        """The total number of words in the documents."""
         return int(self.counts.sum())
 
     def added(self, counts: np.ndarray) -> tuple[str, ...]:
-        """Say how many of the counts that the cells were made of repeat a document and word."""
-        again = int(np.sum(counts > 0)) - len(self.counts)
-        cases = "rows repeat their documents and words" if again > 1 else "row repeats its document and word"
-        return (f"{again} {cases}: the counts are added",) if again else ()
+        """Return a note on counts that repeat a document and word."""
+        repeats = int(np.sum(counts > 0)) - len(self.counts)
+        cases = "rows repeat their documents and words" if repeats > 1 else "row repeats its document and word"
+        return (f"{repeats} {cases}: the counts are added",) if repeats else ()
 
     def among(self, words: Sequence[str]) -> Self:
-        """Return the cells of these words, in the codes that they have there; the documents stay."""
+        """Return the cells of these words, with their codes among them; the documents stay."""
         place = {word: i for i, word in enumerate(words)}
         codes = np.array([place.get(word, -1) for word in self.word], dtype=np.int64)[self.term]
         kept = codes >= 0
@@ -75,7 +75,7 @@ class Cells:
 class ReadCells(NamedTuple):
     """Contents of a table: the cells, the user's column for each role, and notes.
 
-    ``rows`` are the indices of the table's rows that were kept, and ``document`` (rows,) the code of each one's.
+    ``rows`` are the indices of the kept rows of the table, and ``document`` (rows,) the codes of their documents.
     """
 
     cells: Cells
@@ -91,8 +91,8 @@ class ReadCells(NamedTuple):
 def from_triplets(columns: Mapping[str, Column], missing: str) -> ReadCells:
     """Read a row for each ``document`` and ``word``, and perhaps their ``count``; without counts, a row is one word.
 
-    Documents are in the order in which they come, words in alphabetical order, or as numbers where all are. A count of
-    0 adds the document and the word to the labels.
+    Documents are in order of occurrence, words in alphabetical order, or in numerical order if all are numbers. A count
+    of 0 adds the document and the word to the labels.
     """
     codes = {name: code(columns[name]) for name in ("document", "word")}
     used = [columns[name] for name in (*codes, "count") if name in columns]
@@ -101,46 +101,47 @@ def from_triplets(columns: Mapping[str, Column], missing: str) -> ReadCells:
         *map(to_counts, used[2:]),
         np.arange(len(used[0]), dtype=float),
     ]
-    (doc, term, *rest, rows), dropped = complete([*used, used[0]], arrays, missing)
+    (doc, term, *count_columns, rows), dropped = complete([*used, used[0]], arrays, missing)
     documents = Coded(codes["document"].labels, doc).trimmed()
-    come = np.argsort(np.unique(documents.codes, return_index=True)[1])  # in the order in which they first occur
-    documents = documents.among([documents.labels[i] for i in come])
+    by_occurrence = np.argsort(np.unique(documents.codes, return_index=True)[1])
+    documents = documents.among([documents.labels[i] for i in by_occurrence])
     words = Coded(codes["word"].labels, term).trimmed()
-    counts = rest[0] if rest else np.ones(len(doc))
+    counts = count_columns[0] if count_columns else np.ones(len(doc))
     cells = Cells.of(documents.labels, words.labels, documents.codes, words.codes, counts)
-    notes = cells.added(counts) if rest else ()
-    roles, said = {role: column.name for role, column in columns.items()}, (*dropped, *notes)
-    return ReadCells(cells, roles, said, rows.astype(np.int64), documents.codes.astype(np.int64))
+    notes = (*dropped, *(cells.added(counts) if count_columns else ()))
+    roles = {role: column.name for role, column in columns.items()}
+    return ReadCells(cells, roles, notes, rows.astype(np.int64), documents.codes.astype(np.int64))
 
 
 # A document a row
 
 
 def from_text(text: Column, names: Column | None, missing: str) -> ReadCells:
-    """Count the words of a column of raw text, each row a document, called by its row or by a column of names."""
+    """Count the words of a column of raw text; each row is a document, named by its number or a column of names."""
     texts = texts_of(text)
     (_, rows), dropped = complete([text, names or text], [_present(texts), _named_rows(names, text)], missing)
     document = _labels(names, rows, text)
-    each = [words_of(texts[int(row)]) for row in rows]
-    word = in_order(set().union(*each))
+    documents = [words_of(texts[int(row)]) for row in rows]
+    word = in_order(set().union(*documents))
     place = {label: i for i, label in enumerate(word)}
-    term = np.array([place[label] for words in each for label in words], dtype=np.int64)
-    cells = Cells.of(document, word, np.repeat(np.arange(len(each)), list(map(len, each))), term, np.ones(len(term)))
-    said = f"{text}: {len(document)} documents of {cells.words} words, {len(word)} of them distinct"
-    return _of_rows(cells, {"text": text.name} | _role(names), (*dropped, said), rows)
+    term = np.array([place[label] for words in documents for label in words], dtype=np.int64)
+    doc = np.repeat(np.arange(len(documents)), list(map(len, documents)))
+    cells = Cells.of(document, word, doc, term, np.ones(len(term)))
+    note = f"{text}: {len(document)} documents of {cells.words} words, {len(word)} of them distinct"
+    return _of_rows(cells, {"text": text.name} | _role(names), (*dropped, note), rows)
 
 
 def words_of(text: str) -> list[str]:
     r"""Split text into words: lower case, every run of two or more letters, digits or underscores (``\b\w\w+\b``).
 
-    It is the rule of scikit-learn's ``CountVectorizer`` with its defaults: ``Don't!`` is ``don``, a single letter is
-    no word, and accents stay.
+    This is the default rule of scikit-learn's ``CountVectorizer``: ``Don't!`` gives ``don``, a single letter is no
+    word, and accents stay.
     """
     return _WORD.findall(text.lower())
 
 
 def from_columns(columns: Sequence[Column], names: Column | None, missing: str, name: str = "counts") -> ReadCells:
-    """Read a dense table of counts, a word a column."""
+    """Read a dense table of counts, with a column for each word."""
     arrays = [*map(to_counts, columns), _named_rows(names, columns[0])]
     (*kept, rows), dropped = complete([*columns, names or columns[0]], arrays, missing)
     counts = np.column_stack(kept)
@@ -151,7 +152,7 @@ def from_columns(columns: Sequence[Column], names: Column | None, missing: str, 
 
 
 def _of_rows(cells: Cells, columns: dict[str, str], notes: tuple[str, ...], rows: np.ndarray) -> ReadCells:
-    """Return what was read of a table with a document a row."""
+    """Return the contents of a table with a document in each row."""
     return ReadCells(cells, columns, notes, rows.astype(np.int64), np.arange(len(rows)))
 
 
@@ -166,15 +167,15 @@ def _named_rows(names: Column | None, like: Column) -> np.ndarray:
 
 
 def _labels(names: Column | None, rows: np.ndarray, like: Column) -> list[str]:
-    """Return the names of these rows, or else their numbers in the user's table."""
+    """Return the names of these rows, or their numbers in the user's table."""
     if names is None:
         return [str(int(row) + 1) for row in rows]
     texts = texts_of(names)
     labels = [texts[int(row)] for row in rows]
     twice = repeated(labels)
     if twice is not None:
-        again = [int(row) for row, label in zip(rows, labels, strict=True) if label == twice]
-        raise names.error("is the name of an earlier document too", "duplicate_name", again[1:])
+        same_name = [int(row) for row, label in zip(rows, labels, strict=True) if label == twice]
+        raise names.error("is the name of an earlier document too", "duplicate_name", same_name[1:])
     return labels
 
 
@@ -187,13 +188,13 @@ def _role(names: Column | None) -> dict[str, str]:
 
 @dataclass(frozen=True, eq=False)
 class MatrixTable(Table):
-    """A matrix of documents and words that has been read; its one column numbers the documents."""
+    """A matrix of documents and words, already read; its single column numbers the documents."""
 
     content: ReadCells | None = None
 
 
 def matrix_table(source: Any, name: str, axis: str) -> MatrixTable | None:
-    """Read a sparse matrix, or a mapping of a matrix and the labels of its axes; None is for anything else."""
+    """Read a sparse matrix, or a mapping of a matrix and the labels of its axes; return None for anything else."""
     labels = dict(source) if isinstance(source, Mapping) else {name: source}
     matrix = labels.pop(name, None)
     is_sparse = hasattr(matrix, "tocoo") and np.ndim(matrix) in (0, 2)  # pandas has a `tocoo` elsewhere
@@ -230,10 +231,10 @@ def _sparse(name: str, matrix: Any, document: np.ndarray, word: np.ndarray) -> C
     except InputError as error:
         if not error.rows:
             raise
-        at = error.rows[0] - 1
-        where = f"{name}, document {shown(document[cells.row[at]])}, word {shown(word[cells.col[at]])}"
-        hint, rows = "counts are whole numbers from 0 to 2**53 - 1", [int(cells.row[at]) + 1]
-        problem = f"{where}: {shown(cells.data[at])} is not a count"
+        cell = error.rows[0] - 1
+        where = f"{name}, document {shown(document[cells.row[cell]])}, word {shown(word[cells.col[cell]])}"
+        hint, rows = "counts are whole numbers from 0 to 2**53 - 1", [int(cells.row[cell]) + 1]
+        problem = f"{where}: {shown(cells.data[cell])} is not a count"
         raise InputError(problem, "bad_corpus", column=name, rows=rows, hint=hint) from None
     return Cells.of(document.tolist(), word.tolist(), cells.row, cells.col, counts)
 
@@ -258,40 +259,40 @@ def read_cells(table: Table, options: Mapping[str, object], missing: str, name: 
     else:
         words = dense_columns(table, options)
         corpus = from_columns(words, columns.get(DOCUMENT), missing, name)
-        every = f"every column is a word: {joined([column.name for column in words])}"
-        corpus = corpus._replace(notes=(every,) * ("columns" not in options) + corpus.notes)
+        note = f"every column is a word: {joined([column.name for column in words])}"
+        corpus = corpus._replace(notes=(note,) * ("columns" not in options) + corpus.notes)
     return corpus
 
 
 def is_dense(table: Table, options: Mapping[str, object]) -> bool:
-    """Say whether a table has a column for each word and nothing else, and no option but for which columns."""
+    """Say whether a table has only columns of words, and no option other than their names."""
     return not isinstance(table, MatrixTable) and options.keys() <= {"columns"} and not roles_of(table, options)
 
 
 def roles_of(table: Table, options: Mapping[str, Any]) -> dict[str, str]:
-    """Return which columns are text, document, word and count; of a dense table there is at most the document."""
+    """Return the columns of text, document, word and count; a dense table has at most a column of documents."""
     roles = {role: options[role] for role in ("text", "word", "count", "columns") if role in options}
     if len(roles) > 1 and roles.keys() != {"word", "count"}:
         raise InputError(f"{' and '.join(roles)} do not go together", "options_go_together", hint="leave one out")
     document = options.get(DOCUMENT, DOCUMENT)
     names = table.columns.keys()
-    own = {DOCUMENT: document} if DOCUMENT in options else {}
+    of_names = {DOCUMENT: document} if DOCUMENT in options else {}
     triplets = {document, "word"} <= names <= {document, "word", "count"}
     if roles.keys() & {"word", "count"} or (not roles and triplets):
         count = options.get("count", "count" if "count" in names else None)
         return {DOCUMENT: document, "word": options.get("word", "word")} | ({"count": count} if count else {})
-    rest = [name for name in names if name != document] or [document]
+    others = [name for name in names if name != document] or [document]
     text = options.get("text")
-    if not roles and ("text" in rest or len(rest) == 1):  # the one called so, or the only one but for names
-        candidate = "text" if "text" in rest else rest[0]
+    if not roles and ("text" in others or len(others) == 1):  # a column named text, or the only one besides names
+        candidate = "text" if "text" in others else others[0]
         text = None if are_numbers(table[candidate]) else candidate
     if text is not None:
         return {"text": text} | ({DOCUMENT: document} if document in names else {})
-    return own
+    return of_names
 
 
 def dense_columns(table: Table, options: Mapping[str, Any]) -> list[Column]:
-    """Return the columns of counts: those named, or all but the names of the documents, which must then be numbers."""
+    """Return the columns of counts: the named ones, or all except names of documents, which must be numbers."""
     names = options.get("columns")
     if names is not None:
         return [table[name] for name in names]

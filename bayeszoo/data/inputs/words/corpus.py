@@ -1,4 +1,4 @@
-"""Documents as bags of words: a corpus holds the counts that are not zero, a table of documents all of them."""
+"""Documents as bags of words: a corpus has the non-zero counts, a table of documents all counts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from bayeszoo.errors import InputError
 COUNTS, DOC, TERM, WORD = "counts", "doc", "term", "word"
 
 MOST_CELLS = 20_000_000
-"""Counts, zeros and all, that a sparse table is expanded to, at most."""
+"""Most counts, including zeros, to which a sparse table is expanded."""
 
 _OPTIONS = frozenset({"vocabulary", "stop_words", "min_documents", "max_share"})
 
@@ -50,8 +50,8 @@ weren hasn haven hadn won wouldn couldn shouldn mustn ll ve re
 """
 
 STOP_WORDS = {"english": frozenset(_ENGLISH.split())}
-"""The lists that the option ``stop_words`` knows: of English the articles, pronouns, prepositions, conjunctions and
-auxiliaries, the commonest adverbs, and what the tokenizer leaves of contractions."""
+"""The lists for the option ``stop_words``: English articles, pronouns, prepositions, conjunctions, auxiliaries, common
+adverbs, and remnants of contractions after tokenizing."""
 
 
 class Bags(Inputs):
@@ -72,24 +72,24 @@ class Bags(Inputs):
 
 @dataclass(frozen=True)
 class Corpus(Bags):
-    r"""Documents of any length over a vocabulary of any size; memory goes with the cells that are not zero.
+    r"""Documents of any length over a vocabulary of any size; memory grows with the non-zero counts.
 
-    The table holds one of these:
+    The table has one of these forms:
 
-    - triplets: columns ``document``, ``word`` and perhaps ``count``, or others by the options of these names. Without
-      counts each row is one word. A row that repeats its document and word adds to the count.
-    - raw text: a column ``text``, each row a document, or another by that option; or one column that is not of numbers.
-      A column ``document``, or the option, has their names, else they are numbered. Words are what ``\b\w\w+\b`` finds
-      in lower case, in alphabetical order: the rule of scikit-learn's ``CountVectorizer``.
-    - counts: each row a document and each column a word (``columns``: only these), but for one named by ``document``.
+    - triplets: columns ``document``, ``word`` and perhaps ``count``, or others named by these options. Without counts
+      each row is one word. A row that repeats its document and word adds to the count.
+    - raw text: a column ``text``, or one named by that option, or a single column of text; each row is a document. A
+      column ``document``, or one named by that option, has the names of documents; by default they are numbered. Words
+      are the matches of ``\b\w\w+\b`` in lower case, in alphabetical order, as for scikit-learn's ``CountVectorizer``.
+    - counts: each row a document and each column (or those in ``columns``) a word, except one named by ``document``.
 
     In Python also: a list of strings, a SciPy sparse matrix or array of shape (documents, words), and a mapping of
     ``counts``, such a matrix or an array of two dimensions, and of ``word`` and perhaps ``document``, the labels:
     ``{"counts": X, "word": vectorizer.get_feature_names_out()}``.
 
-    The vocabulary is the occurring words, without words removed by options: ``stop_words`` (``"english"``),
-    ``min_documents`` (words in fewer), ``max_share`` (words in a larger share of the documents); or ``vocabulary``
-    gives it. New documents have that of the fit; other words are counted and left out.
+    The vocabulary has the occurring words, without those removed by options: ``stop_words`` (``"english"``),
+    ``min_documents`` (words in fewer documents), ``max_share`` (words in a larger share of documents); or the option
+    ``vocabulary`` lists it. New documents have the vocabulary of the fit; other words are counted and left out.
 
     The canonical arrays are the cells, sorted by document and then by word: ``counts`` (cells,) >= 1, and the codes
     ``doc`` and ``term`` (cells,) into the coordinates ``document`` (documents,) and ``word`` (words,). A row is a
@@ -126,12 +126,12 @@ class Corpus(Bags):
     def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
         """Return triplets, with a count of 0 where a document has no words, or a word is in no document."""
         if not self.is_canonical(arrays):
-            return dict(arrays)  # data made by hand, which are still to be checked
+            return dict(arrays)  # data made by hand, not yet checked
         doc, word, counts = triplets(arrays, self.size(arrays))
         return {DOCUMENT: arrays[DOCUMENT][doc], WORD: word, "count": counts}
 
     def reading(self, arrays: Arrays) -> dict[str, Any]:
-        """Give the vocabulary where it is not in order."""
+        """Return the option that lists the vocabulary, if it is not in order."""
         words = arrays[WORD].tolist()
         return {} if words == in_order(words) else {"vocabulary": words}
 
@@ -142,21 +142,21 @@ class Corpus(Bags):
         return len(arrays[DOCUMENT])
 
     def reordered(self, arrays: Arrays, permutation: np.ndarray) -> dict[str, np.ndarray]:
-        """Take the documents of `permutation`, an array of indices, in its order."""
+        """Return the documents at the indices `permutation`, in its order."""
         rows = np.arange(self.size(arrays))[permutation]
         return {**arrays, **cells_of_rows(arrays, self.size(arrays), rows), DOCUMENT: arrays[DOCUMENT][rows]}
 
     def relabelled(self, arrays: Arrays, axis: str, permutation: np.ndarray) -> dict[str, np.ndarray]:
-        """Put the labels of `axis` in the order of `permutation`; of documents, that is to reorder the rows."""
+        """Put the labels of `axis` in the order of `permutation`; for documents this reorders the rows."""
         if axis == DOCUMENT:
             return self.reordered(arrays, permutation)
         return in_order_of_words(super().relabelled(arrays, axis, permutation))
 
     def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
-        """Return further documents, which are empty."""
-        none = np.zeros(0, dtype=np.int64)
+        """Return further, empty documents."""
+        empty = np.zeros(0, dtype=np.int64)
         names = np.array([str(i + 1) for i in range(rows)])
-        return {COUNTS: none, DOC: none, TERM: none, DOCUMENT: names, WORD: arrays[WORD]}
+        return {COUNTS: empty, DOC: empty, TERM: empty, DOCUMENT: names, WORD: arrays[WORD]}
 
 
 @dataclass(frozen=True)
@@ -167,8 +167,8 @@ class Documents(Bags):
     of the words within a document is not kept, and the density that a model gives is that of the words in an order: the
     density of the counts times the multinomial coefficient.
 
-    The table has a column for each word; or it is anything that a `Corpus` may be, with the same options. Its
-    zeros are then held too, and its names of documents are not.
+    The table has a column for each word, or any form of a `Corpus`, with the same options. Zeros are then stored, and
+    names of documents are not.
     """
 
     name: str = "counts"
@@ -180,13 +180,13 @@ class Documents(Bags):
 
     @property
     def layout(self) -> Layout:  # type: ignore[override]
-        """The counts have a column a word."""
+        """The counts have a column for each word."""
         return Layout((self.axis,), dims={self.name: (self.axis,)}, forms=({self.name, self.axis},))
 
     def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
         dense, words = is_dense(table, options), None if like is None else like[self.axis].tolist()
         if words is not None and not options and table.columns.keys() == set(words):
-            options = {"columns": words}  # also where they might be taken for columns of triplets
+            options = {"columns": words}  # even if they look like columns of triplets
         elif words is not None and dense:
             names = options.get("columns") or [column.name for column in dense_columns(table, options)]
             options = {"columns": in_order_of(words, names)}
@@ -195,7 +195,7 @@ class Documents(Bags):
         size = len(cells.document) * len(cells.word)
         if size > MOST_CELLS and not dense:
             shape = f"{len(cells.document)} documents x {len(cells.word)} words"
-            hint = "leave words out, as with --min-documents"
+            hint = "leave words out, for example with --min-documents"
             raise InputError(
                 f"{shape} are {size} counts with their zeros, more than {MOST_CELLS}", "too_large", hint=hint
             )
@@ -214,7 +214,7 @@ class Documents(Bags):
         return dict(zip(arrays[self.axis].tolist(), arrays[self.name].T, strict=True))
 
     def reading(self, arrays: Arrays) -> dict[str, Any]:
-        """Name the columns where they might be taken for those of triplets or raw text."""
+        """Return the option that names the columns, if they look like triplets or raw text."""
         columns = {name: Column(name, values) for name, values in self.table(arrays).items()}
         return {} if is_dense(Table("", columns), {}) else {"columns": list(columns)}
 
@@ -226,7 +226,7 @@ def arrays_of(cells: Cells) -> dict[str, np.ndarray]:
 
 
 def triplets(arrays: Arrays, documents: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return codes of documents, words and counts, with a count of 0 where a document or a word has none."""
+    """Return codes of documents, words and counts, with a count of 0 for documents and words without counts."""
     words = np.arange(len(arrays[WORD]))
     without = np.setdiff1d(np.arange(documents), arrays[DOC])
     never = np.setdiff1d(words, arrays[TERM])[: len(words) * documents]
@@ -248,7 +248,7 @@ def cells_of_rows(arrays: Arrays, documents: int, rows: np.ndarray) -> dict[str,
 
 
 def in_order_of_words(arrays: Arrays) -> dict[str, np.ndarray]:
-    """Sort the cells by document, and then by word, where words have got other codes."""
+    """Sort the cells by document, then by word, after codes of words changed."""
     order = np.lexsort((arrays[TERM], arrays[DOC]))
     return {**arrays, COUNTS: arrays[COUNTS][order], TERM: arrays[TERM][order]}
 
@@ -257,21 +257,21 @@ def in_order_of_words(arrays: Arrays) -> dict[str, np.ndarray]:
 
 
 def chosen(corpus: ReadCells, options: Mapping[str, Any], fitted: np.ndarray | None) -> ReadCells:
-    """Leave out the words that are not of the vocabulary, and say how many they are."""
-    known = Alphabet.of("word", "vocabulary", options.get("vocabulary"), fitted).labels
-    if known is not None and fitted is None and options.keys() & {"min_documents", "max_share"}:
+    """Leave out the words that are not in the vocabulary, with notes on their number."""
+    vocabulary = Alphabet.of("word", "vocabulary", options.get("vocabulary"), fitted).labels
+    if vocabulary is not None and fitted is None and options.keys() & {"min_documents", "max_share"}:
         raise InputError(
             "min_documents and max_share do not apply to a given vocabulary",
             "conflicting_options",
             hint="leave them out",
         )
     cells, notes = corpus.cells, list(corpus.notes)
-    for why, without in _reasons(cells, options, known is not None).items():
+    for why, without in _reasons(cells, options, vocabulary is not None).items():
         kept = cells.among([word for word in cells.word if word not in without])
         notes += _left_out(why, cells, kept)
         cells = kept
-    if known is not None:
-        kept = cells.among(known)
+    if vocabulary is not None:
+        kept = cells.among(vocabulary)
         notes += _unknown(cells.words, kept.words, "the vocabulary" + " of the fit" * (fitted is not None))
         cells = kept
     if fitted is None:
@@ -280,7 +280,7 @@ def chosen(corpus: ReadCells, options: Mapping[str, Any], fitted: np.ndarray | N
     return corpus._replace(cells=cells, notes=(*notes, *_empty(cells)))
 
 
-def _reasons(cells: Cells, options: Mapping[str, Any], known: bool) -> dict[str, Collection[str]]:
+def _reasons(cells: Cells, options: Mapping[str, Any], has_vocabulary: bool) -> dict[str, Collection[str]]:
     """Return the words to be left out, for each of the reasons that the options give."""
     if (language := options.get("stop_words")) not in (None, *STOP_WORDS):
         known_lists = " or ".join(map(shown, STOP_WORDS))
@@ -290,7 +290,7 @@ def _reasons(cells: Cells, options: Mapping[str, Any], known: bool) -> dict[str,
             hint=f"use {known_lists}, or none at all",
         )
     reasons: dict[str, Collection[str]] = {"stop words": STOP_WORDS[language] if language else ()}
-    if known:
+    if has_vocabulary:
         return reasons
     least, most = (number(options.get(name, "1")) for name in ("min_documents", "max_share"))
     if least is None or not (least >= 1 and least == np.floor(least)):
@@ -300,9 +300,9 @@ def _reasons(cells: Cells, options: Mapping[str, Any], known: bool) -> dict[str,
     if most is None or not 0 < most <= 1:
         raise InputError(f"max_share must be a share > 0 and <= 1, got {shown(options['max_share'])}", "out_of_range")
     words, spread = np.array(cells.word, dtype=object), np.bincount(cells.term, minlength=len(cells.word))
-    few, many = (spread < least) & (least > 1), spread > most * len(cells.document)
-    reasons[f"words in fewer than {int(least)} documents"] = frozenset(words[few])
-    reasons[f"words in more than {100 * most:g}% of the documents"] = frozenset(words[many])
+    is_rare, is_common = (spread < least) & (least > 1), spread > most * len(cells.document)
+    reasons[f"words in fewer than {int(least)} documents"] = frozenset(words[is_rare])
+    reasons[f"words in more than {100 * most:g}% of the documents"] = frozenset(words[is_common])
     return reasons
 
 
@@ -310,18 +310,18 @@ def _left_out(why: str, before: Cells, after: Cells) -> tuple[str, ...]:
     fewer = len(before.word) - len(after.word)
     if not fewer:
         return ()
-    some, said = before.words - after.words, f"{why}: {fewer} of {len(before.word)} distinct words left out"
-    share = f"{some} of {before.words} words ({100 * some / max(before.words, 1):.1f}%)"
-    return (f"{said}, {share}; {len(after.word)} are left",)
+    removed, distinct = before.words - after.words, f"{why}: {fewer} of {len(before.word)} distinct words left out"
+    share = f"{removed} of {before.words} words ({100 * removed / max(before.words, 1):.1f}%)"
+    return (f"{distinct}, {share}; {len(after.word)} are left",)
 
 
 def _unknown(before: int, after: int, vocabulary: str) -> tuple[str, ...]:
-    """Say how many words are not in the vocabulary; refuse to go on with nothing."""
+    """Return a note on words that are not in the vocabulary; refuse documents without any word of it."""
     if before and not after:
         raise InputError(f"none of the {before} words is in {vocabulary}", "unknown_label")
     are, share = "is" if before - after == 1 else "are", 100 * (before - after) / max(before, 1)
-    said = f"{before - after} of {before} words {are} not in {vocabulary} and {are} left out ({share:.1f}%)"
-    return (said,) if before > after else ()
+    note = f"{before - after} of {before} words {are} not in {vocabulary} and {are} left out ({share:.1f}%)"
+    return (note,) if before > after else ()
 
 
 def _refuse_few(cells: Cells) -> None:

@@ -1,4 +1,4 @@
-"""Documents that belong to classes: counts of words in each, its class, and how long it is."""
+"""Documents with classes: the counts of words, the class and the length of each document."""
 
 from __future__ import annotations
 
@@ -49,18 +49,18 @@ from bayeszoo.errors import InputError
 
 LENGTH = "length"
 _NUMBERED = 8
-"""Rows from which a column that increases from each to the next numbers them: counts do once in 8! orders at most."""
+"""Fewest rows in which an increasing column counts as row numbers; counts increase in at most one of 8! orders."""
 
 
 @dataclass(frozen=True)
 class LabelledDocuments(Bags):
-    """One column of labels, the class of each document, and its words, in any form that a `Corpus` may have.
+    """One column of labels, the class of each document, and its words, in any form of a `Corpus`.
 
-    The class is in the column called as `name`, or in the one that the option ``target`` names; of triplets all rows of
-    a document have the same. The option ``classes`` says which there are, in which order, also those that no document
-    has. New documents may lack the class; they have the words of the fit, and others are counted and left out. The
-    option ``length`` names a column of how long each document is, >= 0, in any unit; by default that is the number of
-    its words, those that are left out among them.
+    The class is in the column `name`, or the one that the option ``target`` names; in triplets all rows of a document
+    have the same class. The option ``classes`` lists the classes in order, also those without documents. New documents
+    may lack the class; they have the words of the fit, and other words are counted and left out. The option ``length``
+    names a column of lengths of documents, >= 0, in any unit; by default the number of words, including those that are
+    left out.
 
     In Python also a pair of texts, counts or a sparse matrix, and of classes, and a mapping of ``counts`` and ``word``
     as for a `Corpus` with the classes under `name`.
@@ -89,7 +89,7 @@ class LabelledDocuments(Bags):
     # Tables
 
     def own_table(self, source: Any, decimal: str) -> Table | None:
-        """Read a sparse matrix, or a matrix with its labels; and texts, or such a matrix, with the class of each."""
+        """Read a sparse matrix or a matrix with labels; also texts or a matrix together with classes."""
         is_pair = isinstance(source, tuple) and len(source) == 2 and not isinstance(source[0], str)
         X, y = source if is_pair else (source, None)
         if isinstance(source, Mapping) and {COUNTS, self.name} <= source.keys():
@@ -107,32 +107,34 @@ class LabelledDocuments(Bags):
         target = options.get("target", self.name)
         if target not in table.columns and "target" not in options:
             problem = f"{table.name or 'the table'} has columns {quoted(table.columns)} and none called {shown(target)}"
-            raise InputError(problem, "missing_column", hint="say with --target which holds the class")
+            raise InputError(problem, "missing_column", hint="name the column of the class with --target")
         return self._documents(table, missing, options, None, {self.name: table[target]})
 
     def _parse_new(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
-        """Parse documents with the words of the fit, and perhaps the class, called as in the fit or by an option."""
+        """Parse documents with the words of the fit, and perhaps the class, named as in the fit or by an option."""
         words = [] if like is None else like[WORD].tolist()
         usual = getattr(like, "columns", {}).get(self.name, free_name(self.name, words))
         target = options.get("target", usual if usual in table.columns else None)
         parsed = self._documents(table, missing, options, like, {} if target is None else {self.name: table[target]})
         labels = alphabet_of(options, like).labels
-        known = {} if labels is None else {CLASS: label_array(labels)}
-        return replace(parsed, arrays={**parsed.arrays, **known})
+        coords = {} if labels is None else {CLASS: label_array(labels)}
+        return replace(parsed, arrays={**parsed.arrays, **coords})
 
     def _documents(
         self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None, of_rows: dict[str, Column]
     ) -> Parsed:
-        """Convert the words, and the class and the length that each row says."""
+        """Convert the words, and the class and the length in each row."""
         of_rows = of_rows | self._lengths(table, options, like, of_rows)
         used = {column.name for column in of_rows.values()}
-        rest = replace(table, columns={name: own for name, own in table.columns.items() if name not in used})
-        read, notes = self._words(rest, missing, options, like)
+        of_words = replace(table, columns={name: cells for name, cells in table.columns.items() if name not in used})
+        read, notes = self._words(of_words, missing, options, like)
         totals = np.bincount(read.cells.doc, read.cells.counts, len(read.cells.document))
         read = chosen(read, options, None if like is None else like[WORD])
         alphabet = alphabet_of(options, like)
         convert = {self.name: lambda column: alphabet.coded(trimmed(column)).codes, LENGTH: _to_lengths}
-        kept, arrays = _by_document(read, {name: (own, convert[name](own)) for name, own in of_rows.items()}, missing)
+        kept, arrays = _by_document(
+            read, {name: (column, convert[name](column)) for name, column in of_rows.items()}, missing
+        )
         classes = dict[str, np.ndarray]()
         if self.name in of_rows:
             coded, about = classes_of(of_rows[self.name], arrays[self.name][kept], alphabet)
@@ -146,45 +148,45 @@ class LabelledDocuments(Bags):
     def _lengths(
         self, table: Table, options: dict[str, Any], like: Arrays | None, others: Mapping[str, Column]
     ) -> dict[str, Column]:
-        """Return the column of lengths: the one that the fit has, that is named, or that no word can be called."""
+        """Return the column of lengths: that of the fit, the named one, or ``length`` if it cannot be a word."""
         fitted = getattr(like, "columns", {}).get(LENGTH)
         if LENGTH in options or fitted is not None:
             column = table[options.get(LENGTH, fitted or LENGTH)]
-            if column.name in {own.name for own in others.values()}:
+            if column.name in {other.name for other in others.values()}:
                 raise InputError(f"{column} cannot be both class and length", "conflicting_options")
             return {LENGTH: column}
-        names = table.columns.keys() - {own.name for own in others.values()} - {LENGTH}
+        names = table.columns.keys() - {other.name for other in others.values()} - {LENGTH}
         is_no_word = "text" in {*names, *options} or {WORD, "count"} & options.keys() or {DOCUMENT, WORD} <= names
         return {LENGTH: table[LENGTH]} if LENGTH in table.columns and is_no_word else {}
 
     def _words(
-        self, rest: Table, missing: str, options: dict[str, Any], like: Arrays | None
+        self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None
     ) -> tuple[ReadCells, tuple[str, ...]]:
-        """Read the words; of columns of counts those of the fit alone."""
+        """Read the words; for columns of counts only the words of the fit."""
         words, notes = None if like is None else like[WORD].tolist(), tuple[str, ...]()
         is_named = bool(options.keys() & {"text", "columns", WORD, "count"})
-        if isinstance(rest, MatrixTable) or (not is_named and roles_of(rest, options) and not _holds(rest, words)):
-            return read_cells(rest, options, missing, COUNTS), notes
+        if isinstance(table, MatrixTable) or (not is_named and roles_of(table, options) and not _holds(table, words)):
+            return read_cells(table, options, missing, COUNTS), notes
         if words is not None and "columns" not in options and not is_named:
-            if (lacks := next((word for word in words if word not in rest.columns), None)) is not None:
+            if (absent := next((word for word in words if word not in table.columns), None)) is not None:
                 raise InputError(
-                    f"there is no column {shown(lacks)}, a word of the fit", "missing_column", column=lacks
+                    f"there is no column {shown(absent)}, a word of the fit", "missing_column", column=absent
                 )
-            more = [name for name in rest.columns if name not in {*words} and are_numbers(rest[name])]
-            notes = (f"no words of the fit, and not used: columns {joined(more)}",) if more else ()
+            unused = [name for name in table.columns if name not in {*words} and are_numbers(table[name])]
+            notes = (f"no words of the fit, and not used: columns {joined(unused)}",) if unused else ()
             options = {**options, "columns": words}
         elif not is_named:
-            self._refuse_numbers(rest)
-        return read_cells(rest, options, missing, COUNTS), notes
+            self._refuse_numbers(table)
+        return read_cells(table, options, missing, COUNTS), notes
 
-    def _refuse_numbers(self, rest: Table) -> None:
-        """Refuse a column that numbers the documents, or says how often each occurs, where all are taken for words."""
-        refuse_unclear_counts(rest, rest.columns, "repeat each row as often as it occurs")
-        for column in rest.columns.values():
+    def _refuse_numbers(self, table: Table) -> None:
+        """Refuse row numbers and counts of rows among columns that are all taken as words."""
+        refuse_unclear_counts(table, table.columns, "repeat each row as often as it occurs")
+        for column in table.columns.values():
             if column.before is None and len(column) >= _NUMBERED and are_numbers(column):
                 values = to_reals(column)
                 if (np.diff(values) > 0).all():
-                    others = [name for name in rest.columns if name != column.name]
+                    others = [name for name in table.columns if name != column.name]
                     hint = f"leave it out: --columns {joined(others)}"
                     raise column.error("increases from row to row, as numbers of rows do", "names_of_rows", hint=hint)
 
@@ -193,11 +195,12 @@ class LabelledDocuments(Bags):
     def _canonical(self, arrays: Mapping[str, Any], missing: str) -> Parsed:
         labels = {axis: checked_labels(axis, arrays[axis], 2) for axis in (WORD, CLASS)}
         column = to_column(LENGTH, arrays[LENGTH])
-        own = {LENGTH: (column, _to_lengths(column))}
+        of_rows = {LENGTH: (column, _to_lengths(column))}
         if self.name in arrays:
-            own = {self.name: checked_codes(self.name, arrays[self.name], labels[CLASS]), **own}
-        values, _ = complete([column for column, _ in own.values()], [array for _, array in own.values()], "refuse")
-        rows = dict(zip(own, values, strict=True))
+            of_rows = {self.name: checked_codes(self.name, arrays[self.name], labels[CLASS]), **of_rows}
+        columns, numbers = zip(*of_rows.values(), strict=True)
+        values, _ = complete(list(columns), numbers, "refuse")
+        rows = dict(zip(of_rows, values, strict=True))
         documents = label_array([str(i + 1) for i in range(len(column))])
         if len(rows.get(self.name, column)) != len(column):
             raise InputError("the arrays have different numbers of rows", "wrong_shape")
@@ -208,15 +211,15 @@ class LabelledDocuments(Bags):
                 DOC: checked_codes(DOC, arrays[DOC], documents),
                 TERM: checked_codes(TERM, arrays[TERM], labels[WORD]),
             }
-            columns, each = zip(*codes.values(), (counted, to_counts(counted)), strict=True)
-            (doc, term, counts), _ = complete(list(columns), each, "refuse")
+            columns, numbers = zip(*codes.values(), (counted, to_counts(counted)), strict=True)
+            (doc, term, counts), _ = complete(list(columns), numbers, "refuse")
             cells = Cells.of(documents.tolist(), labels[WORD].tolist(), doc.astype(int), term.astype(int), counts)
         if self.name in rows:
             rows[self.name] = rows[self.name].astype(np.int64)
         return Parsed({**rows, COUNTS: cells.counts, DOC: cells.doc, TERM: cells.term, **labels}, {})
 
     def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
-        """Return triplets with the length of the document in each row, and its class."""
+        """Return triplets, with the length and the class of the document in each row."""
         doc, word, counts = triplets(arrays, self.size(arrays))
         columns = {DOCUMENT: (doc + 1).astype(str), WORD: word, "count": counts, LENGTH: arrays[LENGTH][doc]}
         if not self.has_outcome(arrays):
@@ -224,7 +227,7 @@ class LabelledDocuments(Bags):
         return {free_name(self.name, columns): arrays[CLASS][arrays[self.name][doc]], **columns}
 
     def reading(self, arrays: Arrays) -> dict[str, Any]:
-        """Name the class, all classes and the vocabulary, where the table does not tell."""
+        """Return options that name the class, the classes and the vocabulary, unless the table implies them."""
         target = free_name(self.name, (DOCUMENT, WORD, "count", LENGTH))
         named = {"target": target} if target != self.name and self.has_outcome(arrays) else {}
         words = arrays[WORD].tolist()
@@ -232,7 +235,7 @@ class LabelledDocuments(Bags):
         return named | (named_classes(arrays, self.name) if self.has_outcome(arrays) else {})
 
     def features_of(self, arrays: Arrays) -> dict[str, Any]:
-        """Return how often each word occurs in the first document."""
+        """Return the count of each word in the first document."""
         counts = np.zeros(len(arrays[WORD]), dtype=np.int64)
         first = arrays[DOC] == 0
         counts[arrays[TERM][first]] = arrays[COUNTS][first]
@@ -249,34 +252,34 @@ class LabelledDocuments(Bags):
         return len(arrays[LENGTH])
 
     def reordered(self, arrays: Arrays, permutation: np.ndarray) -> dict[str, np.ndarray]:
-        """Take the documents of `permutation`, an array of indices, in its order."""
+        """Return the documents at the indices `permutation`, in its order."""
         rows = np.arange(self.size(arrays))[permutation]
-        own = {name: arrays[name][rows] for name in (self.name, LENGTH) if name in arrays}
+        of_rows = {name: arrays[name][rows] for name in (self.name, LENGTH) if name in arrays}
         coords = {axis: arrays[axis] for axis in self.coords if axis in arrays}
-        return {**own, **cells_of_rows(arrays, self.size(arrays), rows), **coords}
+        return {**of_rows, **cells_of_rows(arrays, self.size(arrays), rows), **coords}
 
     def relabelled(self, arrays: Arrays, axis: str, permutation: np.ndarray) -> dict[str, np.ndarray]:
         """Put the labels of `axis` in the order of `permutation`."""
         return in_order_of_words(super().relabelled(arrays, axis, permutation))
 
     def alike(self, arrays: Arrays) -> np.ndarray:
-        """Return a number for each document, the same for equal ones."""
+        """Return a number for each document, equal for equal documents."""
         ends = np.searchsorted(arrays[DOC], np.arange(self.size(arrays) + 1))
-        own = [arrays[name] for name in (self.name, LENGTH) if name in arrays]
-        known = dict[tuple[object, ...], int]()
+        of_rows = [arrays[name] for name in (self.name, LENGTH) if name in arrays]
+        numbers = dict[tuple[object, ...], int]()
         for i, (start, end) in enumerate(pairwise(ends.tolist())):
-            key = (*(values[i] for values in own), *(arrays[name][start:end].tobytes() for name in (TERM, COUNTS)))
-            known.setdefault(key, len(known))
-            ends[i] = known[key]
+            key = (*(values[i] for values in of_rows), *(arrays[name][start:end].tobytes() for name in (TERM, COUNTS)))
+            numbers.setdefault(key, len(numbers))
+            ends[i] = numbers[key]
         return ends[:-1]
 
     def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
-        """Refuse: the words of further documents are not known."""
+        """Refuse further documents, whose words are unknown."""
         hint = "give a table with their words"
         raise InputError("the words of further documents are not known", "new_rows_unknown", hint=hint)
 
     def possible(self, arrays: Arrays | None = None) -> Iterator[dict[str, np.ndarray]]:
-        """Go through every few documents of one word."""
+        """Yield every few documents of one word."""
         coords = arrays or {WORD: np.array(["u", "v"]), CLASS: np.array(["a", "b", "c"])}
         codes = [(k, v) for k in range(len(coords[CLASS])) for v in range(len(coords[WORD]))]
         y, term = np.array(codes).T
@@ -287,7 +290,7 @@ class LabelledDocuments(Bags):
 
 
 def _holds(table: Table, words: list[str] | None) -> bool:
-    """Say whether a table has a column for each word of the fit, also where it might be taken for another form."""
+    """Say whether a table has a column for each word of the fit, even if it looks like another form."""
     return words is not None and {*words} <= table.columns.keys()
 
 
@@ -300,11 +303,11 @@ def _to_lengths(column: Column) -> np.ndarray:
 def _by_document(
     read: ReadCells, of_rows: Mapping[str, tuple[Column, np.ndarray]], missing: str
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Return the documents that are kept, and the values (documents,) that the rows of each agree on."""
+    """Return the kept documents, and the values (documents,), which must agree in all rows of a document."""
     size = len(read.cells.document)
     is_kept, arrays = np.ones(size, dtype=bool), dict[str, np.ndarray]()
     for name, (column, values) in of_rows.items():
-        complete([column], [values], missing)  # or it is refused
+        complete([column], [values], missing)  # may refuse them
         first = np.full(size, np.nan)
         first[read.document[::-1]] = values[read.rows][::-1]
         differs = ~(np.isnan(values[read.rows]) | (values[read.rows] == first[read.document]))
@@ -318,14 +321,14 @@ def _by_document(
 
 
 def _spread(values: np.ndarray, kept: np.ndarray) -> np.ndarray:
-    """Return values of the documents that are kept as those of all."""
-    whole = np.zeros(kept[-1] + 1, dtype=values.dtype)
-    whole[kept] = values
-    return whole
+    """Return values of kept documents as an array of all documents, 0 for others."""
+    spread = np.zeros(kept[-1] + 1, dtype=values.dtype)
+    spread[kept] = values
+    return spread
 
 
 def _about_rows(table: Table, read: ReadCells, kept: np.ndarray) -> tuple[str, ...]:
-    """Return the notes, of which one says which rows were dropped; where each is a document, it knows those kept."""
+    """Return the notes, with one on dropped rows; if each row is a document, it has the numbers of kept rows."""
     others = tuple(note for note in read.notes if not isinstance(note, Dropped))
     rows = np.sort(read.rows[np.isin(read.document, kept)])
     left_out = np.setdiff1d(np.arange(table.rows), rows)
