@@ -51,7 +51,7 @@ class FormulaCoding(Coding):
 
     @classmethod
     def read(cls, text: str, levels: Mapping[str, list[str]]) -> tuple[str | None, Self]:
-        """Read ``outcome ~ terms``: return the outcome, if it is named, and the coding as far as it needs no rows."""
+        """Read ``outcome ~ terms``: return the outcome, if it is named, and the part of the coding without rows."""
         with _refused(text):
             spec = _parsed(text)
         outcome, terms = getattr(spec, "lhs", None), getattr(spec, "rhs", spec)
