@@ -1,4 +1,4 @@
-"""Where features may be cut: as a field of a model has it, and as data suggest it."""
+"""The cuts of features: from a field of a model, or chosen from data."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ MOST_CUTS, MOST_CUTS_OF_ALL = 100, 150
 
 
 def read_cuts(value: Any) -> tuple[np.ndarray, ...]:
-    """Return the different cuts of each feature, ascending, of a list of them or one list for each feature."""
-    several = bool(len(value)) and all(isinstance(own, list | tuple | np.ndarray) for own in value)
-    return tuple(_ascending(own) for own in (value if several else [value]))
+    """Return the distinct cuts of each feature, ascending, from one list of cuts or a list for each feature."""
+    several = bool(len(value)) and all(isinstance(cuts, list | tuple | np.ndarray) for cuts in value)
+    return tuple(_ascending(cuts) for cuts in (value if several else [value]))
 
 
 def _ascending(cuts: Any) -> np.ndarray:
-    """Return different numbers, ascending; refuse what is none."""
+    """Return distinct numbers, ascending; raise `InputError` for other values."""
     problem = f"cuts must be numbers, or a list of numbers for each feature, got {cuts!r}"
     if not isinstance(cuts, list | tuple | np.ndarray) or not len(cuts):
         raise InputError(problem, "wrong_type")
-    for each in cuts:
-        if isinstance(each, bool) or not isinstance(each, int | float | np.number) or not math.isfinite(each):
+    for cut in cuts:
+        if isinstance(cut, bool) or not isinstance(cut, int | float | np.number) or not math.isfinite(cut):
             raise InputError(problem, "wrong_type")
     return np.unique(np.asarray(cuts, dtype=np.float64))
 
 
 def rectangle(cuts: tuple[np.ndarray, ...]) -> tuple[Any, ...]:
-    """Return the field of a model: cuts of one feature as they are, of several as rows of one length."""
+    """Return cuts as the field of a model: those of one feature flat, of several as rows of equal length."""
     if len(cuts) == 1:
         return tuple(plain(cuts[0]))
     longest = max(map(len, cuts))
-    return tuple(plain(np.pad(own, (0, longest - len(own)), mode="edge")) for own in cuts)
+    return tuple(plain(np.pad(row, (0, longest - len(row)), mode="edge")) for row in cuts)
 
 
 def cuts_between(X: np.ndarray) -> tuple[Any, ...]:
-    """Return cuts half way between neighbouring values of each feature (n, F); of many values about evenly by rows."""
+    """Return cuts halfway between neighbouring values of each feature (n, F); of many, a selection even by rows."""
     features = X.shape[1]
     most = MOST_CUTS if features == 1 else max(1, MOST_CUTS_OF_ALL // max(features, 1))
     return rectangle(tuple(_between(column, most) for column in X.T))
@@ -50,8 +50,8 @@ def _between(column: np.ndarray, most: int) -> np.ndarray:
     values = np.unique(column)
     if len(values) < 2:
         return values if len(values) else np.zeros(1)
-    between = values[:-1] + np.diff(values) / 2
-    if len(between) <= most:
-        return between
+    midpoints = values[:-1] + np.diff(values) / 2
+    if len(midpoints) <= most:
+        return midpoints
     levels = np.quantile(column, np.arange(1, most + 1) / (most + 1))
-    return between[np.unique(np.clip(np.searchsorted(between, levels), 0, len(between) - 1))]
+    return midpoints[np.unique(np.clip(np.searchsorted(midpoints, levels), 0, len(midpoints) - 1))]

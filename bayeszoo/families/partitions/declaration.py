@@ -1,4 +1,4 @@
-"""The density of rows summed over all trees of cuts, in PyMC: in its own operations, and by compiled loops."""
+"""The PyMC density of rows summed over all trees of cuts: in PyTensor operations, and by compiled loops."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bayeszoo.likelihoods.ops.partitions import partition_log_likelihood
 
 
 def summed(sums: TreeSums, sigma2: pt.TensorVariable) -> pt.TensorVariable:
-    """Return the log density of the rows: boxes are gone through from the deepest on."""
+    """Return the log density of the rows, summed over boxes from the deepest upwards."""
     moments, splits, prior = sums.moments, sums.boxes.splits, sums.prior
     n, scatter = pm.Data("rows", moments.n), pm.Data("scatter", moments.scatter)
     squares = pm.Data("squares", moments.n * np.square(moments.less(prior.mean)))
@@ -23,34 +23,34 @@ def summed(sums: TreeSums, sigma2: pt.TensorVariable) -> pt.TensorVariable:
     leaf = -np.float64(0.5) * (constant + scatter / sigma2 + squares / total)
     if not sums.boxes.depth or not len(splits.parents):
         return leaf[0]
-    left, right, share = (pm.Data(name, own) for name, own in _padded(sums).items())
-    stop, split = (
-        pm.Data(name, own) for name, own in zip(("stop", "split"), prior.log_cut(sums.boxes.depth), strict=True)
-    )
+    left, right, share = (pm.Data(name, values) for name, values in _padded(sums).items())
+    log_cuts = zip(("stop", "split"), prior.log_cut(sums.boxes.depth), strict=True)
+    stop, split = (pm.Data(name, values) for name, values in log_cuts)
     below = leaf
     for d in range(sums.boxes.depth - 1, -1, -1):
-        some = slice(int(splits.begin[d]), int(splits.end[d]))
-        boxes = splits.parents[some]
-        cut = pt.logsumexp(below[left[some]] + below[right[some]] + share[some], axis=1)
+        parents = slice(int(splits.begin[d]), int(splits.end[d]))
+        boxes = splits.parents[parents]
+        cut = pt.logsumexp(below[left[parents]] + below[right[parents]] + share[parents], axis=1)
         below = pt.set_subtensor(leaf[boxes], pt.logaddexp(stop[d] + leaf[boxes], split[d] + cut))
     return below[0]
 
 
 def _padded(sums: TreeSums) -> dict[str, np.ndarray]:
-    """Return the cuts of each box side by side, (B, most), those that there are not with probability 0."""
+    """Return the cuts of each box as rows of equal length, (B, most), padded by cuts of probability 0."""
     splits = sums.boxes.splits
     counts = np.diff(splits.first)
-    at = np.repeat(np.arange(len(counts)), counts), np.arange(splits.first[-1]) - np.repeat(splits.first[:-1], counts)
+    steps = np.arange(splits.first[-1]) - np.repeat(splits.first[:-1], counts)
+    entries = np.repeat(np.arange(len(counts)), counts), steps
     shape = (len(counts), int(counts.max()))
     left, right, share = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.full(shape, -np.inf)
-    left[at], right[at], share[at] = splits.left, splits.right, splits.log_share
+    left[entries], right[entries], share[entries] = splits.left, splits.right, splits.log_share
     return {"left": left, "right": right, "share": share}
 
 
 def compiled(sums: TreeSums, sigma2: pt.TensorVariable) -> pt.TensorVariable:
-    """Return the same by one operation, which has its gradient."""
+    """Return the same log density by one operation with its gradient."""
     moments, prior = sums.moments, sums.prior
     deviation, spread = moments.less(prior.mean), np.float64(prior.sd**2)
     rows = loops.RowsOfBoxes(moments.n, moments.scatter, deviation, spread)
     arrays: dict[str, Any] = {**rows._asdict(), **sums.trees._asdict()}
-    return partition_log_likelihood(sigma2, *(pm.Data(name, own) for name, own in arrays.items()))
+    return partition_log_likelihood(sigma2, *(pm.Data(name, values) for name, values in arrays.items()))

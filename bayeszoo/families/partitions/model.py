@@ -1,4 +1,4 @@
-"""What models of trees of cuts share: sums over all trees given the noise, and the function that follows."""
+"""Steps shared by models of trees of cuts: sums over all trees given the noise, and the function."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ from bayeszoo.model.types import DeclaredModel
 ours = lazy_loader.load("bayeszoo.families.partitions.declaration", suppress_warning=True)
 
 GUESSES = np.logspace(-4, 0.3, 16)
-"""Values of the noise variance, in units of the outcome's: where the posterior is looked for begins at the best."""
+"""Candidate noise variances, in units of the outcome's: the best is the guess."""
 
 
 @dataclass(frozen=True)
 class PartitionModel(Conditional, OfCuts, family=True):
-    """Outcomes about a function that a tree of cuts of the features makes constant on boxes; trees are summed over.
+    """Outcomes about a function that is constant on the boxes of a tree of cuts; trees are summed out.
 
-    Given the noise variance ``sigma2`` the sum over all trees, the leaves' values integrated out, is exact. The tree
-    and its values are no parameters: `tree_prior` is what a model declares of them.
+    Given the noise variance ``sigma2``, the sum over all trees is exact, with the leaves' values integrated out. The
+    tree and its values are no parameters: a model declares their prior by `tree_prior`.
 
     Parameters
     ----------
     depth : int
-        The most cuts on the way to a leaf; of several features at most 2.
+        Most cuts on the way to a leaf; at most 2 with several features.
     cuts : tuple of float, or one for each feature
-        Where features may be cut, ascending; rows at a cut are on its left. Shorter ones repeat their last.
+        The possible cuts of features, ascending; rows at a cut are on its left. Shorter tuples repeat their last cut.
     """
 
     depth: int = whole(5, "depth", kw_only=True)
@@ -70,23 +70,23 @@ class PartitionModel(Conditional, OfCuts, family=True):
 
     def cut_places(self, data: Arrays) -> tuple[np.ndarray, ...]:
         """Return the cuts of each feature of the data."""
-        known, count = read_cuts(self.cuts), len(data["feature"])
-        if len(known) not in (1, count):
-            raise InputError(f"cuts are of {len(known)} features, and the data have {count}", "wrong_shape")
-        return known * count if len(known) == 1 else known
+        cuts, count = read_cuts(self.cuts), len(data["feature"])
+        if len(cuts) not in (1, count):
+            raise InputError(f"cuts are of {len(cuts)} features, and the data have {count}", "wrong_shape")
+        return cuts * count if len(cuts) == 1 else cuts
 
     def relabelled(self, axis: str, permutation: np.ndarray) -> Any:
         """Return the model for data whose features are in another order."""
-        known = read_cuts(self.cuts)
-        if axis != "feature" or len(known) == 1:
+        cuts = read_cuts(self.cuts)
+        if axis != "feature" or len(cuts) == 1:
             return super().relabelled(axis, permutation)
-        return super().relabelled(axis, permutation).replaced(cuts=rectangle(tuple(known[i] for i in permutation)))
+        return super().relabelled(axis, permutation).replaced(cuts=rectangle(tuple(cuts[i] for i in permutation)))
 
     def sums(self, data: Arrays) -> TreeSums:
-        """Return the sums over trees of the rows, whose boxes are laid once."""
+        """Return the sums over trees for the rows; boxes are computed once per data set."""
         if self._kept.get("data") is not data:
             cuts = self.cut_places(data)
-            boxes = Boxes.of(tuple(len(own) + 1 for own in cuts), self.depth)
+            boxes = Boxes.of(tuple(len(of_feature) + 1 for of_feature in cuts), self.depth)
             moments = boxes.moments(cells_of(data["X"], cuts), np.asarray(data["y"], dtype=np.float64))
             self._kept.clear()
             self._kept.update(data=data, sums=TreeSums(boxes, self.tree_prior, moments))
@@ -96,7 +96,7 @@ class PartitionModel(Conditional, OfCuts, family=True):
     # Steps
 
     def declare(self, data: Arrays) -> DeclaredModel:
-        """Declare the noise, and the density of the rows summed over all trees: a tree has no gradient to follow."""
+        """Declare the noise, and the density of the rows summed over all trees, as trees have no gradient."""
         import pymc as pm
 
         with pm.Model() as model:
@@ -112,7 +112,7 @@ class PartitionModel(Conditional, OfCuts, family=True):
         return model
 
     def outer_guess(self, data: Arrays) -> dict[str, tuple[float, float]]:
-        """Guess the noise variance by the highest of some shares of the outcome's."""
+        """Guess the noise variance by the highest of several shares of the outcome's variance."""
         points = GUESSES * (Moments.of(data["y"]).sd ** 2 if len(data["y"]) else 1.0)
         heights = self.log_outer_prior({"sigma2": points}) + self.log_marginal({"sigma2": points}, data)
         return {"sigma2": (float(points[np.argmax(heights)]), 1.0)}
@@ -127,89 +127,89 @@ class PartitionModel(Conditional, OfCuts, family=True):
         return {"sigma2": self.sums(data).slope(float(outer["sigma2"]))}
 
     def posterior_given(self, outer: Params, data: Arrays) -> Posterior:
-        """Return nothing: the tree is no parameter, as it has no density."""
+        """Return an empty posterior: the tree is no parameter, as it has no density."""
         return Posterior({}, lambda size, rng: {}, lambda params: 0.0)
 
     @classmethod
     def has_law_given_outer(cls) -> bool:
-        """Say that new rows have a closed form given the noise."""
+        """Return True: new rows have a closed form given the noise."""
         return True
 
     def function(self, params: Params, seen: Arrays, new: Arrays) -> RowLaw:
-        """Return the function at each new row: a mixture of normals over the leaves that it may be in."""
+        """Return the function at each new row: a mixture of normals over the leaves that may contain the row."""
         return self._mixtures(params, seen, new, False)
 
     def law(self, params: Params, seen: Arrays, new: Arrays, rng: np.random.Generator | None = None) -> RowLaw:
-        """Return the distribution of each new row: that of the function, with noise."""
+        """Return the distribution of each new row: that of the function plus noise."""
         return self._mixtures(params, seen, new, True)
 
     def _mixtures(self, params: Params, seen: Arrays, new: Arrays, is_noisy: bool) -> RowLaw:
         sums, variance = self.sums(seen), np.asarray(params["sigma2"], dtype=np.float64)
-        own = np.reshape(variance, (-1, 1))
-        leaves = sums.passes(own[:, 0]).leaves
-        value = sums.prior.leaves(own[:, 0]).updated(sums.moments)
-        sd = np.sqrt(own / value.kappa + (own if is_noisy else 0.0))
+        column = np.reshape(variance, (-1, 1))
+        leaves = sums.passes(column[:, 0]).leaves
+        value = sums.prior.leaves(column[:, 0]).updated(sums.moments)
+        sd = np.sqrt(column / value.kappa + (column if is_noisy else 0.0))
         cells, group = np.unique(cells_of(new["X"], self.cut_places(new)), axis=0, return_inverse=True)
         laws = []
         for cell in cells:
-            some = np.flatnonzero(sums.boxes.containing(cell[None], np.arange(len(sums.boxes.low)))[0])
-            laws.append(mixture(leaves[:, some], value.m[:, some], sd[:, some], variance.shape))
+            boxes = np.flatnonzero(sums.boxes.containing(cell[None], np.arange(len(sums.boxes.low)))[0])
+            laws.append(mixture(leaves[:, boxes], value.m[:, boxes], sd[:, boxes], variance.shape))
         law: RowLaw = RowsOfCells(laws, np.ravel(group))
         return law
 
     def held_out(self, params: Params, seen: Arrays, places: np.ndarray) -> RowLaw:
         """Return the distribution of each row given all others, at the same cuts.
 
-        A tree is as probable without a row as with it, over the density of the row given the others in its leaf.
+        The probability of a tree without a row is proportional to its probability with the row, divided by the density
+        of the row given the others in its leaf.
         """
         sums, variance = self.sums(seen), np.asarray(params["sigma2"], dtype=np.float64)
-        own = np.reshape(variance, (-1, 1))
-        leaves, prior = sums.passes(own[:, 0]).leaves, sums.prior.leaves(own[:, 0])
+        column = np.reshape(variance, (-1, 1))
+        leaves, prior = sums.passes(column[:, 0]).leaves, sums.prior.leaves(column[:, 0])
         cells, laws = cells_of(seen["X"], self.cut_places(seen)), []
         for i in places:
-            some = np.flatnonzero(sums.boxes.containing(cells[i : i + 1], np.arange(len(sums.boxes.low)))[0])
-            value = prior.updated(sums.moments[some] - Moments(1.0, seen["y"][i], 0.0, 0.0))
-            sd = np.sqrt(own + own / value.kappa)
+            boxes = np.flatnonzero(sums.boxes.containing(cells[i : i + 1], np.arange(len(sums.boxes.low)))[0])
+            value = prior.updated(sums.moments[boxes] - Moments(1.0, seen["y"][i], 0.0, 0.0))
+            sd = np.sqrt(column + column / value.kappa)
             with np.errstate(divide="ignore"):
-                log_weights = np.log(leaves[:, some]) - frozen.norm(value.m, sd).logpdf(seen["y"][i])
+                log_weights = np.log(leaves[:, boxes]) - frozen.norm(value.m, sd).logpdf(seen["y"][i])
             weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
             laws.append(mixture(weights, value.m, sd, variance.shape))
         law: RowLaw = RowsOfCells(laws, np.arange(len(places)))
         return law
 
     def remarks(self, stats: Any, data: Arrays) -> tuple[str, ...]:
-        """Say where the trees are, and of which features not every place between two values may be cut."""
+        """Say how to show the trees, and which features are cut at a selection of places only."""
         lines = ["the function and its trees are no parameters: bayeszoo steps shows them, of a fit saved with -o"]
         for name, column, cuts in zip(data["feature"], data["X"].T, self.cut_places(data), strict=True):
-            if len(cuts) < (between := len(np.unique(column)) - 1):
-                lines.append(f"{name} is cut at {len(cuts):,} of {between:,} places between its values")
+            if len(cuts) < (count := len(np.unique(column)) - 1):
+                lines.append(f"{name} is cut at {len(cuts):,} of {count:,} places between its values")
         return tuple(lines)
 
     def cut_trees(self, params: Params, weights: np.ndarray, seen: Arrays) -> CutTrees:
-        """Return what the rows say of the trees at points of the noise (P,), of the weights (P,)."""
+        """Return the posterior of cuts and trees, averaged over values of the noise (P,) with weights (P,)."""
         return summarized(self.sums(seen), self.cut_places(seen), np.asarray(params["sigma2"]), weights)
 
     def share_of_prior(self, draws: Params, seen: Arrays, new: Arrays) -> np.ndarray:
-        """Return the share of the function's variance at new rows that the rows seen leave, at means of the draws."""
+        """Return the posterior variance of the function at new rows as a share of the prior's, at mean draws."""
         mean = {name: np.asarray(values.mean(axis=0)) for name, values in draws.items()}
         return np.asarray(self.function(mean, seen, new).var() / self.tree_prior.sd**2)
 
     def drawn_function(self, params: Params, seen: Arrays, new: Arrays, rng: np.random.Generator) -> np.ndarray:
-        """Draw a tree and the values of its leaves for each draw of the noise, and take them at all new rows."""
+        """Draw a tree and its leaves' values for each draw of the noise, and return the function at all new rows."""
         sums, variance = self.sums(seen), np.asarray(params["sigma2"], dtype=np.float64)
         cells = cells_of(new["X"], self.cut_places(new))
         value = sums.prior.leaves(np.ravel(variance)).updated(sums.moments)
         drawn = np.empty((variance.size, len(cells)))
         for p, tree in enumerate(sums.drawn(np.ravel(variance), rng)):
             boxes = np.array(list(tree.leaves()))
-            own = value.m[p, boxes] + np.sqrt(variance.flat[p] / value.kappa[p, boxes]) * rng.standard_normal(
-                len(boxes)
-            )
-            drawn[p] = own[np.argmax(sums.boxes.containing(cells, boxes), axis=1)]
+            noise = rng.standard_normal(len(boxes))
+            values = value.m[p, boxes] + np.sqrt(variance.flat[p] / value.kappa[p, boxes]) * noise
+            drawn[p] = values[np.argmax(sums.boxes.containing(cells, boxes), axis=1)]
         return drawn.reshape(*variance.shape, len(cells))
 
     def drawn_rows(self, params: Params, seen: Arrays, new: Arrays, rng: np.random.Generator) -> np.ndarray:
-        """Draw new rows about functions drawn."""
+        """Draw functions, and new rows about them."""
         return np.asarray(rng.normal(self.drawn_function(params, seen, new, rng), np.sqrt(params["sigma2"])[..., None]))
 
     def derived(self, params: Params) -> dict[str, np.ndarray]:
@@ -219,15 +219,15 @@ class PartitionModel(Conditional, OfCuts, family=True):
     # Simulation
 
     def simulated_places(self, rng: np.random.Generator, size: int) -> dict[str, np.ndarray]:
-        """Draw places about the cuts of each feature."""
+        """Draw random places around the cuts of each feature."""
         cuts = read_cuts(self.cuts)
-        ends = np.array([(own[0], own[-1]) for own in cuts])
-        about = np.maximum(np.ptp(ends, axis=1), 1.0) / 4
-        X = rng.uniform(ends[:, 0] - about, ends[:, 1] + about, (size, len(cuts)))
+        ends = np.array([(of_feature[0], of_feature[-1]) for of_feature in cuts])
+        margin = np.maximum(np.ptp(ends, axis=1), 1.0) / 4
+        X = rng.uniform(ends[:, 0] - margin, ends[:, 1] + margin, (size, len(cuts)))
         return {"X": X, "feature": np.array([f"x{j + 1}" for j in range(len(cuts))], dtype=str)}
 
     def simulated_function(self, rng: np.random.Generator, data: Arrays) -> np.ndarray:
-        """Draw a tree from its prior, cut by cut, and the values of its leaves, and take them at the rows."""
+        """Draw a tree from its prior, cut by cut, and its leaves' values; return the function at the rows."""
         cuts = self.cut_places(data)
         values = np.empty(len(data["X"]))
         for rows in self._cut_at_random(rng, np.arange(len(values)), data["X"], cuts, 0):
@@ -235,8 +235,8 @@ class PartitionModel(Conditional, OfCuts, family=True):
         return values
 
     def _cut_at_random(self, rng: Any, rows: np.ndarray, X: np.ndarray, cuts: Any, d: int) -> Any:
-        """Yield the rows of each leaf."""
-        features = [j for j, own in enumerate(cuts) if len(own)]
+        """Draw a tree; yield the rows of each leaf."""
+        features = [j for j, of_feature in enumerate(cuts) if len(of_feature)]
         prior = self.tree_prior
         if d == self.depth or not features or rng.random() >= prior.alpha * (1.0 + d) ** -prior.beta:
             yield rows
@@ -244,5 +244,5 @@ class PartitionModel(Conditional, OfCuts, family=True):
         j = features[rng.integers(len(features))]
         k = rng.integers(len(cuts[j]))
         is_left = X[rows, j] <= cuts[j][k]
-        for side, own in ((is_left, cuts[j][:k]), (~is_left, cuts[j][k + 1 :])):
-            yield from self._cut_at_random(rng, rows[side], X, (*cuts[:j], own, *cuts[j + 1 :]), d + 1)
+        for side, left in ((is_left, cuts[j][:k]), (~is_left, cuts[j][k + 1 :])):
+            yield from self._cut_at_random(rng, rows[side], X, (*cuts[:j], left, *cuts[j + 1 :]), d + 1)

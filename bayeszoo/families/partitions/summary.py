@@ -1,4 +1,4 @@
-"""What all trees say of cuts, leaves and single trees, averaged over the noise."""
+"""Posterior probabilities of cuts, numbers of leaves and single trees, averaged over the noise."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from bayeszoo.model.cuts import CutTrees, Part
 
 
 def summarized(sums: TreeSums, cuts: tuple[np.ndarray, ...], variance: np.ndarray, weights: np.ndarray) -> CutTrees:
-    """Return what the trees say at variances (P,) of the noise, and the most probable tree by their weights (P,).
+    """Return the posterior of cuts and leaves at noise variances (P,) with weights (P,), and the most probable tree.
 
-    This tree is the best of those that are the most probable at one of the variances.
+    The candidates are the trees that are the most probable at one of the variances.
     """
     passes = sums.passes(variance)
     best = [(tree, sums.log_probability(tree, variance, passes.log_density)) for tree in set(sums.highest(variance))]
@@ -33,7 +33,7 @@ def summarized(sums: TreeSums, cuts: tuple[np.ndarray, ...], variance: np.ndarra
 
 
 def _part(sums: TreeSums, cuts: tuple[np.ndarray, ...], tree: Tree, variance: np.ndarray, weights: np.ndarray) -> Part:
-    """Return the parts of a tree, their values averaged over the noise given the tree."""
+    """Return the nodes of a tree, with values averaged over the noise given the tree."""
     value, share = sums.prior.leaves(variance).updated(sums.moments[[tree.box]]), weights / weights.sum()
     means = value.m[:, 0]
     mean = share @ means

@@ -1,8 +1,8 @@
-"""Sums over all trees of cuts given the noise: their density, the boxes of their leaves, and single trees.
+"""Sums over all trees of cuts given the noise: density of rows, probabilities of leaves, and single trees.
 
 A box at depth d that can be cut is cut with probability alpha (1 + d)^-beta, and never at the last depth; the feature
-is uniform among those with a cut inside, and then the cut. Rows in a leaf are normal about its value, a conjugate
-block. Chipman, George and McCulloch 1998.
+is uniform among those with a cut inside, then the cut is uniform. Rows in a leaf are normal about its value, a
+conjugate block. Chipman, George and McCulloch 1998.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ class TreePrior(NamedTuple):
     sd: float
 
     def log_cut(self, depth: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the log probabilities that a box at depths 0, 1, .. is not cut, and that it is, (depth,) each."""
+        """Return the log probabilities that a box at depth 0, 1, .. is not cut, and that it is cut, each (depth,)."""
         cut = self.alpha * (1.0 + np.arange(depth)) ** -self.beta
         return np.log1p(-cut), np.log(cut)
 
     def leaves(self, variance: np.ndarray) -> Normal:
         """Return the prior of leaves' values given variances (P,) of the noise, with axes (P, 1)."""
-        own = np.reshape(variance, (-1, 1))
-        nothing = np.ones_like(own)
-        kappa = own / self.sd**2
-        return Normal(("value",), "y", self.mean * nothing, kappa, nothing, nothing, variance=own)
+        column = np.reshape(variance, (-1, 1))
+        ones = np.ones_like(column)
+        kappa = column / self.sd**2
+        return Normal(("value",), "y", self.mean * ones, kappa, ones, ones, variance=column)
 
 
 class Passes(NamedTuple):
@@ -57,14 +57,14 @@ class Passes(NamedTuple):
 
 @dataclass(frozen=True)
 class Tree:
-    """A box that is a leaf, or is cut in two: ``split`` is the number of the cut, -1 of a leaf."""
+    """A box that is a leaf, or is cut in two: ``split`` is the index of the cut, -1 for a leaf."""
 
     box: int
     split: int = -1
     sides: tuple[Tree, ...] = ()
 
     def leaves(self) -> Iterator[int]:
-        """Go through the boxes of the leaves, from left to right."""
+        """Yield the boxes of the leaves, from left to right."""
         if not self.sides:
             yield self.box
         for side in self.sides:
@@ -73,7 +73,7 @@ class Tree:
 
 @dataclass(frozen=True, eq=False)
 class TreeSums:
-    """Rows in boxes of trees, and the prior of these."""
+    """Moments of the rows in boxes, and the prior of trees."""
 
     boxes: Boxes
     prior: TreePrior
@@ -84,7 +84,7 @@ class TreeSums:
         return self.prior.leaves(variance).log_evidence(self.moments)
 
     def _up(self, leaf: np.ndarray, is_highest: bool = False) -> np.ndarray:
-        """Return the log density of each box's rows over all trees from each depth on, (D + 1, N), or of the best."""
+        """Return the log density of each box's rows summed over all trees below each depth, (D + 1, N), or the best."""
         up = np.empty((self.boxes.depth + 1, len(leaf)))
         if is_highest:
             loops.upward(leaf, self.trees, True, up)
@@ -94,81 +94,81 @@ class TreeSums:
 
     def log_density(self, variance: np.ndarray) -> np.ndarray:
         """Return the log density of all rows at variances (P,) of the noise, summed over all trees, (P,)."""
-        return np.array([loops.log_density(leaf, self.trees) for leaf in self._each(variance)])
+        return np.array([loops.log_density(leaf, self.trees) for leaf in self._leaves_by_variance(variance)])
 
     @cached_property
     def trees(self) -> Any:
-        """Boxes and how they are cut, as `bayeszoo.likelihoods.loops.partitions.Trees`."""
+        """The boxes and their cuts, as `bayeszoo.likelihoods.loops.partitions.Trees`."""
         boxes = self.boxes
-        ends = (np.ascontiguousarray(each[:, 0]) for each in (boxes.low, boxes.high))
+        ends = (np.ascontiguousarray(end[:, 0]) for end in (boxes.low, boxes.high))
         cuts = self.prior.log_cut(boxes.depth)
         return loops.Trees(boxes.by_end, *ends, *boxes.splits, *cuts, boxes.has_cuts.astype(np.float64))
 
-    def _each(self, variance: np.ndarray) -> Iterator[np.ndarray]:
-        for some in blocks(len(variance), len(self.boxes.low)):
-            yield from self.log_leaves(variance[some])
+    def _leaves_by_variance(self, variance: np.ndarray) -> Iterator[np.ndarray]:
+        for block in blocks(len(variance), len(self.boxes.low)):
+            yield from self.log_leaves(variance[block])
 
     def passes(self, variance: np.ndarray) -> Passes:
-        """Return what all trees say at variances (P,) of the noise."""
-        cuts, first = np.empty(len(self.boxes.cell)), self.boxes.first_cuts
+        """Return densities, and probabilities of leaves and cuts, at variances (P,) of the noise."""
+        cuts, count = np.empty(len(self.boxes.cell)), self.boxes.first_cuts
         density, leaves = np.empty(len(variance)), np.empty((len(variance), len(self.boxes.low)))
-        first_cuts, places = np.empty((len(variance), first)), np.empty((len(variance), first))
-        for p, leaf in enumerate(self._each(variance)):
+        first_cuts, places = np.empty((len(variance), count)), np.empty((len(variance), count))
+        for p, leaf in enumerate(self._leaves_by_variance(variance)):
             density[p] = loops.passed(leaf, self.trees, leaves[p], cuts)
-            first_cuts[p] = cuts[:first]
+            first_cuts[p] = cuts[:count]
             places[p] = self.boxes.of_places(cuts)
         return Passes(density, leaves, first_cuts, places)
 
     def number_of_leaves(self, variance: np.ndarray) -> np.ndarray:
         """Return the posterior probability of each number of leaves, from 0, at variances (P,) of the noise.
 
-        It is found from its generating function at roots of unity, by the discrete Fourier transform.
+        It is computed from its generating function at roots of unity, by the discrete Fourier transform.
         """
         most = int(min(2.0**self.boxes.depth, np.prod(self.boxes.high[0].astype(np.float64))))
         points = np.exp(-2j * np.pi * np.arange((most + 1) // 2 + 1) / (most + 1))
         values = np.empty((self.boxes.depth + 1, len(self.boxes.low), len(points)), dtype=np.complex128)
         probabilities = np.empty((len(variance), most + 1))
-        for p, leaf in enumerate(self._each(variance)):
+        for p, leaf in enumerate(self._leaves_by_variance(variance)):
             loops.generating(leaf, self.trees, self._up(leaf), points, values)
             probabilities[p] = np.fft.irfft(values[0, 0], most + 1)
         return np.maximum(probabilities, 0.0)
 
     def slope(self, variance: float) -> float:
-        """Return the derivative of the log density in the variance: the mean of that of leaves over all trees."""
+        """Return the derivative of the log density in the variance: the posterior mean of the leaves' derivatives."""
         leaves = self.passes(np.array([variance])).leaves[0]
         n, total = self.moments.n, variance + self.moments.n * self.prior.sd**2
         squares = n * np.square(self.moments.less(self.prior.mean))
-        own = (self.moments.scatter / variance - (n - 1)) / variance + (squares / total - 1) / total
-        return float(leaves @ own) / 2
+        slopes = (self.moments.scatter / variance - (n - 1)) / variance + (squares / total - 1) / total
+        return float(leaves @ slopes) / 2
 
     def drawn(self, variance: np.ndarray, rng: np.random.Generator) -> Iterator[Tree]:
         """Draw a tree from its posterior at each of the variances (P,)."""
-        for leaf in self._each(variance):
+        for leaf in self._leaves_by_variance(variance):
             up = self._up(leaf)
             yield self._tree(leaf, up, lambda heights: int(np.argmax(heights + rng.gumbel(size=len(heights)))))
 
     def highest(self, variance: np.ndarray) -> Iterator[Tree]:
         """Return the most probable tree at each of the variances (P,)."""
-        for leaf in self._each(variance):
+        for leaf in self._leaves_by_variance(variance):
             yield self._tree(leaf, self._up(leaf, is_highest=True), lambda heights: int(np.argmax(heights)))
 
     def _tree(self, leaf: np.ndarray, up: np.ndarray, choose: Choice, box: int = 0, d: int = 0) -> Tree:
-        """Choose at each box whether and how it is cut."""
+        """Return the tree by choosing at each box whether and where to cut it."""
         if d == self.boxes.depth or not self.boxes.has_cuts[box]:
             return Tree(box)
-        splits, own = self.boxes.splits, self.boxes.parent_of[box]
-        (log_stop, log_split), some = self.prior.log_cut(d + 1), slice(splits.first[own], splits.first[own + 1])
-        below = up[d + 1]
-        each = below[splits.left[some]] + below[splits.right[some]] + splits.log_share[some]
-        chosen = choose(np.append(each + log_split[d], log_stop[d] + leaf[box]))
-        if chosen == len(each):
+        splits, parent = self.boxes.splits, self.boxes.parent_of[box]
+        log_stop, log_split = self.prior.log_cut(d + 1)
+        cuts, below = slice(splits.first[parent], splits.first[parent + 1]), up[d + 1]
+        heights = below[splits.left[cuts]] + below[splits.right[cuts]] + splits.log_share[cuts]
+        chosen = choose(np.append(heights + log_split[d], log_stop[d] + leaf[box]))
+        if chosen == len(heights):
             return Tree(box)
-        s = int(splits.first[own]) + chosen
+        s = int(splits.first[parent]) + chosen
         sides = (self._tree(leaf, up, choose, int(side[s]), d + 1) for side in (splits.left, splits.right))
         return Tree(box, s, tuple(sides))
 
     def log_probability(self, tree: Tree, variance: np.ndarray, log_density: np.ndarray) -> np.ndarray:
-        """Return the log posterior probability of a tree at variances (P,), by the log densities of all trees."""
+        """Return the log posterior probability of a tree at variances (P,), given log densities summed over trees."""
         places = list(tree.leaves())
         return (
             self.prior.leaves(variance).log_evidence(self.moments[places]).sum(axis=1)
@@ -180,7 +180,7 @@ class TreeSums:
         """Return the log prior probability of a tree."""
         if d == self.boxes.depth or not self.boxes.has_cuts[tree.box]:
             return 0.0
-        log_stop, log_split = (each[d] for each in self.prior.log_cut(d + 1))
+        log_stop, log_split = (log_p[d] for log_p in self.prior.log_cut(d + 1))
         if not tree.sides:
             return float(log_stop)
         return float(log_split + self.boxes.splits.log_share[tree.split]) + sum(
