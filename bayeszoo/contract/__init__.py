@@ -1,1 +1,1 @@
-"""The checks that every model must pass, and the scorecards that store what they measured."""
+"""The checks that every model must pass, and the scorecards that store their results."""

@@ -17,7 +17,7 @@ from bayeszoo.answers.decode import decode
 from bayeszoo.compile.density import Density
 from bayeszoo.contract.case import Case
 from bayeszoo.contract.identities import relative
-from bayeszoo.contract.latent import few
+from bayeszoo.contract.latent import excerpt
 from bayeszoo.data.read import read
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_most
@@ -29,11 +29,11 @@ from bayeszoo.model.capabilities import Conditional
 from bayeszoo.results.assemble import assemble
 from bayeszoo.results.stored import Fit
 
-GAUSSIAN, FAR, AFAR = 1e-7, 5.0, 50
-"""Nats by which a Gaussian log density may miss its quadratic form; number of points, and their distance in sd."""
-DRAWS = 100  # of Laplace's Gaussian, which say where its mode is
-STEP = 1e-3  # sd, of differences of slopes
-PATHS_AT = 5  # every such point of the case, at which states are decoded
+GAUSSIAN, FAR, FAR_POINTS = 1e-7, 5.0, 50
+"""Most nats between a Gaussian log density and its quadratic form; distance of points in sd, and their number."""
+DRAWS = 100  # draws from Laplace's Gaussian, whose mean is near its mode
+STEP = 1e-3  # step, in sd, of the differences of slopes
+PATHS_AT = 5  # states are decoded at each fifth point of the case
 
 
 def laplace_evidence(case: Case) -> Check:
@@ -56,14 +56,14 @@ def laplace_evidence(case: Case) -> Check:
 
 
 def _textbook(case: Case) -> Density:
-    """Return the declaration of the parameters that are sampled, by PyTensor's own code."""
+    """Return the textbook density of the sampled parameters, by PyTensor's own code."""
     if isinstance(case.model, Conditional):
         return Density(case.model.marginalized(case.data), mode="FAST_COMPILE")
     return case.declared
 
 
 def _root(points: np.ndarray) -> np.ndarray:
-    """Return a root of the covariance of draws (n, D), of standard deviations alone where they are few for it."""
+    """Return a root of the covariance of draws (n, D); of few draws, of its diagonal alone."""
     n, D = points.shape
     return np.linalg.cholesky(np.atleast_2d(np.cov(points.T))) if n > 4 * D else np.diag(points.std(axis=0))
 
@@ -71,8 +71,8 @@ def _root(points: np.ndarray) -> np.ndarray:
 def _peak(joint: Gradient, start: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
     """Climb by SciPy from near a mode: return the mode, its height, and the curvature there.
 
-    The curvature is of differences of slopes over five points, so near that no corner lies between, in coordinates in
-    which the posterior is nearly standard normal: ``start + root z``.
+    The curvature is by differences of slopes over five points, too near to each other for a corner between them, in
+    coordinates in which the posterior is nearly standard normal: ``start + root z``.
     """
 
     def slope(z: np.ndarray) -> np.ndarray:
@@ -83,7 +83,7 @@ def _peak(joint: Gradient, start: np.ndarray, root: np.ndarray) -> tuple[np.ndar
         return -height, -(root.T @ slope)
 
     x = start + root @ scipy.optimize.minimize(descent, np.zeros(len(start)), jac=True, method="BFGS").x
-    for _ in range(3):  # Newton's steps, as differences of heights end at 1e-8 of a standard deviation
+    for _ in range(3):  # Newton's steps: a climb by heights is only exact to 1e-8 of a standard deviation
         rows = [slope(-2 * h) - slope(2 * h) + 8 * (slope(h) - slope(-h)) for h in STEP * np.eye(len(x))]
         curvature = np.array(rows) / (-12 * STEP)
         x = x + root @ np.linalg.solve(curvature, slope(0 * x))
@@ -100,21 +100,21 @@ def _log_volume(precision: np.ndarray) -> float:
 def _is_gaussian(
     joint: Gradient, mode: np.ndarray, height: float, precision: np.ndarray, rng: np.random.Generator
 ) -> bool:
-    """Say whether the log density is its own quadratic form, to the tails."""
-    steps = FAR * rng.standard_normal((AFAR, len(mode))) @ np.linalg.inv(np.linalg.cholesky(precision))
+    """Say whether the log density equals its quadratic approximation at the mode, out to the tails."""
+    steps = FAR * rng.standard_normal((FAR_POINTS, len(mode))) @ np.linalg.inv(np.linalg.cholesky(precision))
     return all(abs(joint(mode + step)[0] - height + step @ precision @ step / 2) < GAUSSIAN for step in steps)
 
 
 def decoded_states(case: Case) -> Check:
-    """L1c: most probable path, probabilities of states and log densities are those of sums over every path."""
-    head = few(case)
+    """L1c: most probable path, probabilities of states and log densities equal sums over all paths."""
+    head = excerpt(case)
     paths = _every_path(case.model.K, head.size)
     errors = [error for point in case.latent_points[::PATHS_AT] for error in _decoded(head, point, paths)]
     return at_most("states by sums over every path", float(np.max(errors)), 1e-9)
 
 
 def _decoded(case: Case, point: Params, paths: np.ndarray) -> list[float]:
-    """Return the errors of decoding at one point; a fit may have its components in another order."""
+    """Return the errors of decoding at one point, with components in the order of the fit."""
     tree = _estimate(case, point)
     point = {name: values[0, 0] for name, values in Fit(tree).draws().items()}
     joint = case.model.log_complete(point, paths, case.data)
@@ -123,7 +123,7 @@ def _decoded(case: Case, point: Params, paths: np.ndarray) -> list[float]:
     declared = case.declared.heights(case.declared.unconstrain(point)).likelihood - case.log_coefficient
     heights = [joint[np.all(paths == path, axis=1)][0], frame.attrs["viterbi_log_joint"], frame.attrs["log_likelihood"]]
     errors = [relative(heights, [joint.max(), joint.max(), declared])]
-    errors.append(relative(scipy.special.logsumexp(joint), declared))  # the sum is of PyMC's density
+    errors.append(relative(scipy.special.logsumexp(joint), declared))  # PyMC's density, not the model's
     filtered = np.array([_last_state(case, point, rows) for rows in range(1, case.size + 1)])
     for name, expected in (("smoothed", _occupied(paths, joint)), ("filtered", filtered)):
         errors.append(relative(frame[[f"{name}[{state}]" for state in states]].to_numpy(), expected))
@@ -131,7 +131,7 @@ def _decoded(case: Case, point: Params, paths: np.ndarray) -> list[float]:
 
 
 def _last_state(case: Case, point: Params, rows: int) -> np.ndarray:
-    """Return the probability of each state of the last of the first few rows, given these alone."""
+    """Return the probability of each state of the last of the first ``rows`` rows, given these rows alone."""
     data = case.model.inputs.reordered(case.data, np.arange(rows))
     paths = _every_path(case.model.K, rows)
     return _occupied(paths, case.model.log_complete(point, paths, data))[-1]

@@ -1,4 +1,4 @@
-"""The data, and the fields, on which a model's identities are checked, with what several of them need."""
+"""A model and a data set on which its identities are checked, with the quantities that several of them share."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from bayeszoo.model.integration import exact_evidence, integrate
 from bayeszoo.model.sequential import LevelsInTime
 
 MOST_COST = 5_000  # cost of a step above which the identities are checked on an excerpt of the data
-POINTS = 25  # points from the prior, and as many from the posterior, at which densities are compared
+POINTS = 25  # number of points from the prior, and from the posterior, at which densities are compared
 
 
 class WithDiscrete(Density):
-    """A model that has discrete variables too, whose heights have no gradients."""
+    """The density of a model with discrete variables too, which has no gradient."""
 
     def _refuse(self, discrete: list[str]) -> None:
         pass
@@ -53,7 +53,7 @@ class Case:
 
     @property
     def rng(self) -> np.random.Generator:
-        """A fresh generator: every check draws the same points whatever ran before."""
+        """A fresh generator: every check draws the same points, whichever checks ran before."""
         return np.random.default_rng(self.seed)
 
     @cached_property
@@ -75,12 +75,12 @@ class Case:
 
     @cached_property
     def declared(self) -> Density:
-        """The textbook declaration, by PyTensor's own code instead of numba's: nothing that is sampled is compiled."""
+        """The textbook declaration, by PyTensor's own code: it is not sampled, and needs no compilation by numba."""
         return self._density(self.model.declare(self.data), "FAST_COMPILE")
 
     @cached_property
     def climbed(self) -> Density:
-        """The density that EM climbs: the declaration, inner parameters integrated out where there are any."""
+        """The density that EM climbs: the declaration, with any inner parameters integrated out."""
         if not isinstance(self.model, Conditional):
             return self.declared
         return self._density(self.model.marginalized(self.data), "FAST_COMPILE")
@@ -90,7 +90,7 @@ class Case:
 
     @cached_property
     def compressed(self) -> Density:
-        """The declaration on sufficient statistics, compiled as it is sampled where it has operations of our own."""
+        """The declaration on sufficient statistics; compiled as for sampling if it has operations of this package."""
         model = self.model.compressed(self.stats)
         operations = (v.owner.op for v in ancestors([model.logp()]) if v.owner)
         is_own = (type(op).__module__.startswith("bayeszoo.") for op in operations)
@@ -98,12 +98,12 @@ class Case:
 
     @cached_property
     def compiled(self) -> Density:
-        """The declaration on the compiled likelihood, as it is sampled."""
+        """The declaration with the compiled likelihood, as it is sampled."""
         return Density(self.model.compiled(self.data))
 
     @cached_property
     def latent_points(self) -> list[dict[str, Any]]:
-        """Parameter values of a model with latent variables: from the prior, and from where the posterior is."""
+        """Parameter values of a model with latent variables, from the prior and from or near the posterior."""
         rng = np.random.default_rng(self.seed)
         if is_log_concave(self.model):
             return self._about_the_one_mode(rng)
@@ -118,7 +118,7 @@ class Case:
         return [*prior, *({name: values[i] for name, values in draws.items()} for i in range(POINTS))]
 
     def _about_the_one_mode(self, rng: np.random.Generator) -> list[dict[str, Any]]:
-        """Return points of the prior, and of the Gaussian with the curvature at the mode of a log-concave density."""
+        """Return points of the prior, and of the Gaussian at the mode of a log-concave density, with its curvature."""
         rows = self.model.concave(self.data)
         mode = rows.highest()
         root = np.linalg.cholesky(np.linalg.inv(mode.there.curvature))
@@ -126,14 +126,14 @@ class Case:
         return [rows.params(u) for u in (*noise[0], *(mode.x + noise[1] @ root.T))]
 
     def _about_the_start(self, rng: np.random.Generator) -> list[dict[str, Any]]:
-        """Return points about PyMC's own start, each unconstrained number off by about 1."""
+        """Return points around PyMC's start, with standard normal noise added to each unconstrained number."""
         density = self.declared
         values = density.constrain(density.start + rng.standard_normal((POINTS, density.size)))
         names = [variable.name for variable in density.model.free_RVs]
         return [{name: values[name][i] for name in names} for i in range(POINTS)]
 
     def _near_the_mode_of_em(self, rng: np.random.Generator) -> list[dict[str, Any]]:
-        """Return points about EM's mode of the posterior, each number off by a tenth of itself or so."""
+        """Return points around EM's mode of the posterior, with about 10% noise in each number."""
         mode = em.climbs(self.model, self.sample, rng, False, restarts=2).best.state
         return [
             {name: np.asarray(x * np.exp(0.1 * rng.standard_normal(np.shape(x)))) for name, x in mode.items()}
@@ -142,12 +142,12 @@ class Case:
 
     @property
     def sample(self) -> Any:
-        """What the steps of EM are given: statistics where the model has them."""
+        """The input of the steps of EM: sufficient statistics if the model has them, else the data."""
         return self.stats if isinstance(self.model, Sufficient) else self.data
 
     @property
     def _suits_its_simulator(self) -> bool:
-        """Whether parameters can be drawn from the prior, and are of the shape that the data need."""
+        """Whether parameters can be drawn from the prior, with the shapes that the data need."""
         try:
             simulated, inputs = self.model.simulate(np.random.default_rng(0), 1)[1], self.model.inputs
         except (NumericalError, NotImplementedError):
@@ -169,8 +169,9 @@ class Case:
         """Six points with the leading axes of draws, (2, 3)."""
         if self.is_closed:
             return cast(dict[str, np.ndarray], self.posterior.rvs((2, 3), self.rng))
-        few = self.latent_points[-6:]
-        return {name: np.reshape([point[name] for point in few], (2, 3, *np.shape(few[0][name]))) for name in few[0]}
+        points = self.latent_points[-6:]
+        shapes = {name: (2, 3, *np.shape(value)) for name, value in points[0].items()}
+        return {name: np.reshape([point[name] for point in points], shape) for name, shape in shapes.items()}
 
     @cached_property
     def is_closed(self) -> bool:
@@ -181,7 +182,7 @@ class Case:
             return False
 
     def _near_mode(self) -> dict[str, np.ndarray]:
-        """Take points a hundredth of the way from the mode to draws from the prior; without a mode, these draws."""
+        """Return points 1/100 of the way from the mode to draws from the prior; without a mode, these draws."""
         draws = self.prior.rvs(POINTS, np.random.default_rng(self.seed + 1))
         try:
             mode = self.model.map(self.stats)
@@ -191,7 +192,7 @@ class Case:
 
     @cached_property
     def _augmented(self) -> list[tuple[dict[str, Any], float]]:
-        """The points with all variables of the declaration, and the log density of those that they leave open."""
+        """The points with all variables of the declaration, and the log density of those drawn in addition."""
         if not isinstance(self.model, PointMasses):
             return [(point, 0.0) for point in self.points]
         rng = self.rng
@@ -204,7 +205,7 @@ class Case:
 
     @property
     def left_open(self) -> np.ndarray:
-        """Log density at each point of the declaration's variables that parameters leave open."""
+        """Log density at each point of the declaration's variables that are no parameters."""
         return np.array([density for _, density in self._augmented])
 
     @cached_property
@@ -215,7 +216,7 @@ class Case:
 
     @cached_property
     def log_climbed(self) -> np.ndarray:
-        """The same, inner parameters integrated out where there are any."""
+        """PyMC's log joint density at each point, with any inner parameters integrated out."""
         if not isinstance(self.model, Conditional):
             return self.log_joint
         points = [{name: point[name] for name in self.model.outer} for point in self.points]
@@ -224,9 +225,9 @@ class Case:
 
     @property
     def log_coefficient(self) -> float:
-        """The log of how many ordered data sets the data stand for."""
-        counted = self.stats if isinstance(self.model, Sufficient) else None
-        return float(self.model.log_coefficient(self.data) if counted is None else counted.log_coefficient)
+        """The log of the number of ordered data sets that have the same counts as the data."""
+        stats = self.stats if isinstance(self.model, Sufficient) else None
+        return float(self.model.log_coefficient(self.data) if stats is None else stats.log_coefficient)
 
     @property
     def size(self) -> int:
@@ -240,22 +241,22 @@ class Case:
 
 
 def case_of(model: Model | type[Model], data: object = None, seed: int = 0) -> Case:
-    """Pair a model with the data that its identities are checked on; a class is moved off its defaults."""
+    """Pair a model with data to check its identities on; of a class, an instance with fields off their defaults."""
     if data is None:
         instance = off_default(model) if isinstance(model, type) else model
         return Case(instance, read(instance, instance.simulate(np.random.default_rng(seed), 20)[1]), seed)
     data, kind = read(model, data), model() if isinstance(model, type) else model
-    if kind.cost(data) > MOST_COST:  # so much that every number of the declaration can be differentiated
+    if kind.cost(data) > MOST_COST:  # the checks of gradients differentiate along each unconstrained number
         data = replace(read(model, kind.excerpt(data)), source=data.source)
     return Case(off_default(model, data) if isinstance(model, type) else model.labelled(data), data, seed)
 
 
 def cases_of(model: Model | type[Model], data: object = None, seed: int = 0) -> list[Case]:
-    """Return every case that the identities are checked on, first simulated data, where the prior can be drawn from."""
+    """Return every case to check the identities on; the first has simulated data, if the prior can be drawn from."""
     if data is not None:
         return [case_of(model, data, seed)]
     try:
-        first = case_of(model, None, seed)
+        simulated = case_of(model, None, seed)
     except (NumericalError, NotImplementedError) as error:  # as of flat priors
         if not model.examples:
             problem = f"{model.name} simulates no data to be checked on: {error}"
@@ -263,22 +264,23 @@ def cases_of(model: Model | type[Model], data: object = None, seed: int = 0) -> 
                 problem, "bad_case", hint="give yours: bayeszoo check MODEL DATA, bz.check(model, data)"
             ) from error
         return [case_of(model, data, seed) for data in examples_of(model)]
-    others = [case_of(first.model, other, seed) for other in first.model.inputs.other_forms(first.data)]
-    if isinstance(model, type) and (by_label := off_default(model, by_label=True)) != first.model:
-        others.append(case_of(by_label, None, seed))
-    if isinstance(first.model, Conditional) and (few := first.model.few_outer()) != first.model:
-        others.append(case_of(few, None, seed))
-    return [first, *others, *(case_of(model, data, seed) for data in examples_of(model) if suits(model, data))]
+    forms = simulated.model.inputs.other_forms(simulated.data)
+    cases = [simulated, *(case_of(simulated.model, form, seed) for form in forms)]
+    if isinstance(model, type) and (by_label := off_default(model, by_label=True)) != simulated.model:
+        cases.append(case_of(by_label, None, seed))
+    if isinstance(simulated.model, Conditional) and (few_outer := simulated.model.few_outer()) != simulated.model:
+        cases.append(case_of(few_outer, None, seed))
+    return [*cases, *(case_of(model, data, seed) for data in examples_of(model) if suits(model, data))]
 
 
 def examples_of(model: Model | type[Model]) -> list[Data]:
-    """Return the examples of a model's class; an updated model may have other labels."""
+    """Return the examples of a model's class; their labels may differ from those of an updated model."""
     kind = model if isinstance(model, type) else type(model)
     return [example(kind, item.name) for item in model.examples]
 
 
 def suits(model: Model | type[Model], data: Data) -> bool:
-    """Say whether the data have the labels of an instance's hyperparameters; a class is made to suit them."""
+    """Say whether the data have the labels of an instance's hyperparameters; always true of a class."""
     if isinstance(model, type):
         return True
     try:
@@ -289,21 +291,21 @@ def suits(model: Model | type[Model], data: Data) -> bool:
 
 
 def off_default(model: type[Model], data: Data | None = None, by_label: bool = False) -> Model:
-    """Make a model whose fields all differ from their defaults (of ``data``, the weak ones) and from each other.
+    """Make a model whose fields all differ from their defaults (the weak ones, given ``data``) and from each other.
 
-    Labels that mean nothing still mean nothing, unless ``by_label`` gives them entries of their own.
+    Exchangeable labels stay exchangeable, unless ``by_label`` gives each a different entry.
     """
     base = model() if data is None else model.weak(data)
     arrays = base.simulate(np.random.default_rng(0), 1)[1] if data is None else data
     alike = None if by_label else exchangeable_axis(base)
     off = moved(base, {axis: size for axis, size in base.sizes(arrays).items() if axis != alike})
-    return off if data is None else off.labelled(data)  # whose shapes it can simulate
+    return off if data is None else off.labelled(data)  # it can then simulate data of these shapes
 
 
 def closed_case(model: Model | type[Model], seed: int) -> Case:
-    """Return the case of the first example whose exact answer is known, or where none is that of simulated data."""
-    each = (case_of(model, data) for data in examples_of(model) if suits(model, data))
-    return next((case for case in each if case.is_closed), case_of(model, None, seed))
+    """Return the case of the first example with a known exact answer, else the case of simulated data."""
+    cases = (case_of(model, data) for data in examples_of(model) if suits(model, data))
+    return next((case for case in cases if case.is_closed), case_of(model, None, seed))
 
 
 def real_data(model: Model | type[Model]) -> Data | None:

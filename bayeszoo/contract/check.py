@@ -1,4 +1,4 @@
-"""The contract: every check over a model, as a scorecard. The tests, the command line and users call the same one.
+"""The contract: every check of a model, as a scorecard. The tests, the command line and users call the same function.
 
 Identities need no sampling and see a prior off by one part in a million; the sampler is then checked against the
 exact answer, because no identity sees a sampler.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Identity(NamedTuple):
-    """A deterministic check, the capabilities it needs, and what the model's inputs must be like."""
+    """A deterministic check, the capabilities it needs, and a condition on the model's inputs."""
 
     function: str
     needs: tuple[str, ...] = ("ClosedForm",)
@@ -33,7 +33,7 @@ class Identity(NamedTuple):
     closed: bool = True
     """Whether it needs the closed form, which some data may not have."""
     lacks: tuple[str, ...] = ()
-    """Capabilities with which other identities take its place."""
+    """Capabilities of models that are checked by other identities instead."""
 
 
 OBSERVABLE, ESTIMATES = ("ClosedForm", "Observable"), ("ClosedForm", "PointEstimates")
@@ -47,9 +47,9 @@ _HAS = {
     "Exact": is_exact,
     "Hidden": lambda model: issubclass(model, can.EM) and not issubclass(model, can.LogConcave | can.Conditional),
 }
-SIMULATED = {"simulator", "simulation_based", "simulated_prior", "simulated_rows"}  # which draw data from the prior
-COUNTED = {"normalization", "likelihood_sums_to_one"}  # which go through every data set
-PLAIN = ("ClosedForm", "Hidden")  # without either, a model is held to its declaration and its simulator alone
+SIMULATED = {"simulator", "simulation_based", "simulated_prior", "simulated_rows"}  # they draw data from the prior
+COUNTED = {"normalization", "likelihood_sums_to_one"}  # they enumerate all possible data sets
+PLAIN = ("ClosedForm", "Hidden")  # a model with neither is compared with its declaration and its simulator alone
 
 
 def _countable(inputs: Inputs) -> bool:
@@ -142,12 +142,12 @@ def check(
     Parameters
     ----------
     model : Model or its class
-        A class is checked with its fields moved off their defaults: a = b = 1 would hide that two were swapped.
+        A class is checked with its fields moved off their defaults: a = b = 1 would hide that the two are swapped.
     data : Data or anything that `read` takes, optional
-        By default 20 simulated rows, in each form that a table may take, and every real data set that comes with the
-        model; the sampler is checked on the first of these.
+        By default 20 simulated rows, in each form of a table, and every real data set that comes with the model; the
+        sampler is checked on one of these.
     seed : int
-        Of the points, the simulated data and the chains.
+        Seed of the points, the simulated data and the chains.
     sampler : bool
         Whether to run NUTS, and Gibbs sampling, and compare them with the exact answer.
     reporter : Reporter, optional
@@ -158,34 +158,34 @@ def check(
     list of Check
         Name, whether it passed, the figure found and its limit. A check that raises has not passed.
     """
-    from bayeszoo.contract import latent  # which imports PyTensor, as the next two do
+    from bayeszoo.contract import latent  # imports PyTensor, as the next two do
     from bayeszoo.contract.case import cases_of
     from bayeszoo.contract.sampler import point_mass_checks, sampler_checks
 
     say = (reporter or Reporter()).say
     cases = cases_of(model, data, seed)
-    first: Model = cases[0].model
-    checks = _or_failed("source", lambda: source_checks(first, cases[0]))
+    instance: Model = cases[0].model
+    checks = _or_failed("source", lambda: source_checks(instance, cases[0]))
     closed = any(case.is_closed for case in cases) or (isinstance(model, type) and not is_integrated(model))
-    identities = applicable(type(first), closed)
-    if first.possible(cases[0].data) is None:
-        identities = (each for each in identities if each.function not in COUNTED)
+    identities = applicable(type(instance), closed)
+    if instance.possible(cases[0].data) is None:
+        identities = (identity for identity in identities if identity.function not in COUNTED)
     for identity in identities:
-        say(f"{first.name}: {identity.function}")
+        say(f"{instance.name}: {identity.function}")
         checks += _or_failed(identity.function, lambda: [_worst(identity, cases)])  # noqa: B023
-    if sampler and is_exact(type(first)):
-        name = "Gibbs" if isinstance(first, can.PointMasses) else "NUTS"
-        say(f"{first.name}: {name} against the exact answer")
-        compare = point_mass_checks if isinstance(first, can.PointMasses) else sampler_checks
+    if sampler and is_exact(type(instance)):
+        name = "Gibbs" if isinstance(instance, can.PointMasses) else "NUTS"
+        say(f"{instance.name}: {name} against the exact answer")
+        compare = point_mass_checks if isinstance(instance, can.PointMasses) else sampler_checks
         checks += _or_failed(name, lambda: compare(model, data, seed))
-    if sampler and isinstance(first, Enumerable):
-        say(f"{first.name}: samplers against enumeration")
+    if sampler and isinstance(instance, Enumerable):
+        say(f"{instance.name}: samplers against enumeration")
         checks += _or_failed("NUTS and Gibbs", lambda: latent.sampler_checks(model, data, seed))
     return checks
 
 
 def _worst(identity: Identity, cases: list[Case]) -> Check:
-    """Run an identity on every case, and return the check that failed or came nearest to failing."""
+    """Run an identity on every case; return the first check that failed, else the one with the largest figure."""
     suited = [case for case in cases if not identity.closed or case.is_closed]
     checks = [run_identity(identity, case) for case in (suited[:1] if identity.data_free else suited)]
     failed = [check for check in checks if not check.passed]
@@ -193,9 +193,9 @@ def _worst(identity: Identity, cases: list[Case]) -> Check:
 
 
 def applicable(model: type[Model], closed: bool | None = None) -> Iterator[Identity]:
-    """Yield the identities that a model has the capabilities for, and where there is no closed form the others.
+    """Yield the identities that apply to a model; those that need a closed form only if it has one.
 
-    By default there is one, unless outer parameters are vectors, of many entries, and no model of the kind has few.
+    By default it has one, unless its outer parameters are vectors of many entries in every model of the class.
     """
     if closed is None:
         closed = not can.has_vectors(model) or can.has_few_outer(model)
@@ -226,7 +226,7 @@ _OFFERS: tuple[tuple[str, type[Model] | None, str, str], ...] = (
 
 
 def lacking(model: type[Model]) -> list[Lacking]:
-    """List what a model could have besides, with what cannot be checked of it without that."""
+    """List the optional steps and bases that a model lacks, with the checks that need them."""
     missing = []
     for name, base, gives, checks in _OFFERS:
         steps = [] if base is None else sorted(base.__abstractmethods__ - Model.__abstractmethods__)
@@ -238,10 +238,10 @@ def lacking(model: type[Model]) -> list[Lacking]:
 
 
 def _or_failed(name: str, run: Callable[[], list[Check]]) -> list[Check]:
-    """Run checks; one that raises has not passed."""
+    """Run checks; if they raise, return a failed check."""
     try:
         return run()
-    except Exception as error:  # a model under test may raise anything, and the scorecard is where to say it
+    except Exception as error:  # a model under test may raise anything, and the scorecard reports it
         return [Check(name, False, None, f"computed, but it raised {type(error).__name__}: {error}")]
 
 
@@ -249,12 +249,12 @@ def run_identity(identity: Identity, case: Case) -> Check:
     """Run one identity."""
     from bayeszoo.contract import answered, concave, conditional, declared, identities, latent
 
-    known = vars(identities) | vars(latent) | vars(declared) | vars(conditional) | vars(concave) | vars(answered)
-    return cast(Check, known[identity.function](case))
+    functions = vars(identities) | vars(latent) | vars(declared) | vars(conditional) | vars(concave) | vars(answered)
+    return cast(Check, functions[identity.function](case))
 
 
 def source_checks(model: Model, case: Case) -> list[Check]:
-    """Check the source for ignored keywords and numbers that PyTensor would read as less than float64."""
+    """Check the source for keywords that PyMC ignores, and numbers that PyTensor reads as less than float64."""
     from bayeszoo.contract import source
 
     text = Path(inspect.getfile(type(model))).read_text(encoding="utf-8")

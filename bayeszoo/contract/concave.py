@@ -26,24 +26,24 @@ from bayeszoo.model.fields import hyperparameters
 from bayeszoo.model.steps import ConcaveLikelihood
 
 REACH, WIDTHS = 9.0, 60.0
-"""How far from the mode the evidence is integrated, in prior and in posterior standard deviations: a log joint density
-falls off from its mode at least as the prior does from its mean."""
+"""Distance from the mode to which the evidence is integrated, in prior and in posterior standard deviations: a log
+joint density falls from its mode at least as fast as the prior from its mean."""
 NARROW = 1e-7
-"""Prior sd at which weights are known: variances of rows are then below rounding."""
+"""Prior sd at which weights count as known: the variances of rows that they cause are below rounding."""
 PRIOR_SCALES = ("tau", "s0", "amplitude")
 """Fields that are prior standard deviations of weights, or of a function."""
 NEARBY, STEP = 32, 1e-2
-"""Steps to either side by which a mode on a corner is tried, and their standard deviation, in posterior ones."""
+"""Number of random steps, in both directions, from a mode on a corner, and their sd in posterior sd."""
 
 
 def concave_density(case: Case) -> Check:
-    """L1a: the log likelihood in units of the prior, and that prior, are PyMC's log joint density."""
+    """L1a: the log likelihood in units of the prior plus the log prior equals PyMC's log joint density."""
     heights = np.array([_heights(case, point) for point in case.points])
     return at_most("log likelihood in units of the prior", relative(heights.T, case.log_climbed), 1e-9)
 
 
 def _heights(case: Case, point: Params) -> tuple[float, float]:
-    """Return the log joint density at a point twice: as one of many points, and with its derivatives."""
+    """Return the log joint density at a point from two methods: that of many points, and that with derivatives."""
     rows, log_prior = _concave_at(case, point)
     u = rows.place(point)
     with_derivatives = rows.derivatives(u).value + float(rows.log_prior(rows.params(u)))
@@ -51,45 +51,45 @@ def _heights(case: Case, point: Params) -> tuple[float, float]:
 
 
 def _concave_at(case: Case, point: Params) -> tuple[ConcaveLikelihood, float]:
-    """Return the concave log likelihood, and the log prior density of the number that it is given, if any."""
+    """Return the concave log likelihood, and the log prior density of the parameters that it is conditional on."""
     model = case.model
-    given = {name: float(point[name]) for name in model.given}
-    log_prior = sum(float(prior.logpdf(given[name])) for name, prior in model.given.items())
-    return model.concave(case.data, **given), log_prior
+    fixed = {name: float(point[name]) for name in model.given}
+    log_prior = sum(float(prior.logpdf(fixed[name])) for name, prior in model.given.items())
+    return model.concave(case.data, **fixed), log_prior
 
 
 def concave_derivatives(case: Case) -> Check:
-    """L1e: gradient and curvature are the central differences of the log joint and of the gradient."""
+    """L1e: gradient and curvature equal central differences of the log joint and of the gradient."""
     errors, step = [0.0], 1e-5
     for point in case.points[::5]:
         rows, _ = _concave_at(case, point)
         u = rows.place(point)
-        there = rows.joint(u)
+        at_point = rows.joint(u)
         for i in range(rows.size):
             h = step * (np.arange(rows.size) == i)
             after, before = rows.joint(u + h), rows.joint(u - h)
-            rounding = 4 * np.finfo(np.float64).eps * abs(there.value) / step
+            rounding = 4 * np.finfo(np.float64).eps * abs(at_point.value) / step
             slope = (after.value - before.value) / (2 * step)
             errors.append(
-                max(abs(slope - there.gradient[i]) - rounding, 0.0) / (1 + abs(slope) + there.curvature[i, i])
+                max(abs(slope - at_point.gradient[i]) - rounding, 0.0) / (1 + abs(slope) + at_point.curvature[i, i])
             )
             curvature = (before.gradient - after.gradient) / (2 * step)
-            errors.append(float(np.max(np.abs(curvature - there.curvature[i]))) / (1 + np.max(there.curvature)))
+            errors.append(float(np.max(np.abs(curvature - at_point.curvature[i]))) / (1 + np.max(at_point.curvature)))
     return at_most("derivatives in units of the prior", max(errors), 1e-5)
 
 
 def certified_mode(case: Case) -> Check:
-    """L6: the mode that is certified is a stationary point of PyMC's log joint, without Jacobian.
+    """L6: the certified mode is a stationary point of PyMC's log joint, without Jacobian.
 
-    Where that has corners small steps from the mode gain no nats.
+    If that has corners, small steps from the mode gain no nats.
     """
     mode = highest(case.model, case.data, flat=False)
     if mode.rows.has_corners:
         return _certified(mode.checks, _gain(case, mode.rows, mode.peak))
     if any(mode.params[name] == 0 for name in case.model.given):
-        return _certified(mode.checks, 0.0)  # on the edge, where there is no slope of 0
-    there = case.climbed.unconstrain(mode.params)
-    return _certified(mode.checks, describe(case.climbed.constrained_joint, there).distance)
+        return _certified(mode.checks, 0.0)  # on the edge the slope need not be 0
+    x = case.climbed.unconstrain(mode.params)
+    return _certified(mode.checks, describe(case.climbed.constrained_joint, x).distance)
 
 
 def _certified(checks: list[Check], distance: float) -> Check:
@@ -98,7 +98,7 @@ def _certified(checks: list[Check], distance: float) -> Check:
 
 
 def _gain(case: Case, rows: ConcaveLikelihood, peak: Peak) -> float:
-    """Return what small steps from a mode that may be on a corner gain in PyMC's log joint, in nats."""
+    """Return the largest gain of PyMC's log joint, in nats, over small steps from a mode that may be on a corner."""
     noise = np.random.default_rng(0).standard_normal((NEARBY, rows.size))
     steps = STEP * noise @ np.linalg.cholesky(np.linalg.inv(peak.there.curvature)).T
     points = [rows.params(peak.x + step) for step in (0 * steps[0], *steps, *-steps)]
@@ -107,7 +107,7 @@ def _gain(case: Case, rows: ConcaveLikelihood, peak: Peak) -> float:
 
 
 def integrated_evidence(case: Case) -> Check:
-    """L1c: the evidence is that of adaptive cubature over SciPy's densities of prior and rows."""
+    """L1c: the evidence equals adaptive cubature of SciPy's densities of prior and rows."""
     model, rows = case.model, case.model.concave(case.data)
     peak = rows.highest()
     reach = np.minimum(REACH, WIDTHS * np.sqrt(np.diag(np.linalg.inv(peak.there.curvature))))
@@ -118,7 +118,7 @@ def integrated_evidence(case: Case) -> Check:
         heights = log_density(law, outcome).sum(axis=-1) - case.log_coefficient
         return np.exp(heights + scipy.stats.norm.logpdf(u).sum(axis=-1) - peak.there.value)
 
-    # across corners it converges slowly
+    # cubature converges slowly across corners
     settings = (
         {"rtol": 1e-7, "max_subdivisions": 4000} if rows.has_corners else {"rtol": 1e-10, "max_subdivisions": 20_000}
     )
@@ -135,23 +135,23 @@ def bound_of_augmented(case: Case) -> Check:
 
 
 def bound_of_known_weights(case: Case) -> Check:
-    """L5: under a prior of almost no width the ELBO is the log likelihood at its mean: every constant is there."""
-    known = replace(case.model, **{name: NARROW for name in PRIOR_SCALES if name in hyperparameters(case.model)})
-    elbo = vb.climbs(known, case.data, case.rng, restarts=2).best.objective
-    density, rows = Density(known.declare(case.data), mode="FAST_COMPILE"), known.concave(case.data)
+    """L5: under a very narrow prior the ELBO equals the log likelihood at its mean, so that no constant is missing."""
+    narrow = replace(case.model, **{name: NARROW for name in PRIOR_SCALES if name in hyperparameters(case.model)})
+    elbo = vb.climbs(narrow, case.data, case.rng, restarts=2).best.objective
+    density, rows = Density(narrow.declare(case.data), mode="FAST_COMPILE"), narrow.concave(case.data)
     at_mean = density.heights(density.unconstrain(rows.params(np.zeros(rows.size)))).likelihood - case.log_coefficient
     return at_most("ELBO under a prior of no width", relative(elbo, at_mean), 1e-9)
 
 
 def bound_is_stationary(case: Case) -> Check:
-    """L6: where coordinate ascent ends the ELBO has no slope in any of q's coordinates, by central differences."""
+    """L6: at the end of coordinate ascent the slope of the ELBO in q's coordinates is 0, by central differences."""
     model, data, step = case.model, case.data, 1e-4
-    coordinates, q = model.vb_coordinates(data), vb.climbs(case.model, case.data, case.rng, restarts=2).best.state
-    x = coordinates.to_vector(q)
+    coordinates, end = model.vb_coordinates(data), vb.climbs(case.model, case.data, case.rng, restarts=2).best.state
+    x = coordinates.to_vector(end)
 
-    def elbo(at: np.ndarray) -> float:
-        there = coordinates.from_vector(at)
-        return float(model.vb_e_step(there, data).value - model.divergence(there))
+    def elbo(vector: np.ndarray) -> float:
+        q = coordinates.from_vector(vector)
+        return float(model.vb_e_step(q, data).value - model.divergence(q))
 
     slopes = [(elbo(x + h) - elbo(x - h)) / (2 * step) for h in step * np.eye(len(x))]
     return at_most("slope of the ELBO in coordinates of q", float(np.max(np.abs(slopes))), 1e-3)

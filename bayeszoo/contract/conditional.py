@@ -1,7 +1,7 @@
 """The identities of models whose inner parameters have a closed form given few outer ones.
 
-Each function takes a `Case` and returns a `Check`, as in `identities`. The declared joint density, by PyMC, is held to
-the model's own formulas; what quadrature makes of these is checked as closed forms are.
+Each function takes a `Case` and returns a `Check`, as in `identities`. The declared joint density, by PyMC, is compared
+with the model's own formulas; results of quadrature are checked by the identities of closed forms.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from bayeszoo.model.integration import integrate
 from bayeszoo.model.sequential import Sequential
 
 MOST_ROWS = 3
-"""Rows that are left out one by one."""
+"""Most rows that are left out one by one."""
 
 
 def conditional_candidate(case: Case) -> Check:
-    """L1b: log joint less log density of the inner parameters given the outer ones hangs on the outer ones alone."""
+    """L1b: log joint less log density of the inner parameters given the outer ones is the outer ones' marginal."""
     seen = case.declared.constrain(np.array(case.flat_points))  # the points, as rounded on the way to PyMC
     outer = {name: seen[name] for name in case.model.outer}
     inner = case.model.posterior_given(outer, case.data)
@@ -50,7 +50,7 @@ def marginalized_density(case: Case) -> Check:
 def _of_rows(case: Case, outer: Params) -> list[float]:
     """Compare the law of a row given all others, and of a new row, with ratios of the marginal with and without it.
 
-    Also at points of those outer parameters alone that are integrated over, given which rows depend on each other.
+    Both also given only those outer parameters that are integrated over; rows then depend on each other.
     """
     model, data, errors = case.model, case.data, [0.0]
     if not model.has_law_given_outer():
@@ -60,32 +60,32 @@ def _of_rows(case: Case, outer: Params) -> list[float]:
         points = {name: outer[name] for name in names}
         for i in rows[:: max(1, len(rows) // MOST_ROWS)][:MOST_ROWS].tolist():
             row = model.inputs.reordered(data, np.array([i]))
-            for law, more, less in _laws(model, points, data, i):
+            for law, with_row, without_row in _laws(model, points, data, i):
                 heights = log_density(law, model.inputs.outcome(row))[..., 0] - model.log_coefficient(row)
-                terms = model.log_marginal(points, more), model.log_marginal(points, less)
-                errors.append(relative(heights + terms[1], terms[0]))  # relative to these, which are rounded
+                terms = model.log_marginal(points, with_row), model.log_marginal(points, without_row)
+                errors.append(relative(heights + terms[1], terms[0]))  # the terms are rounded relative to their size
     return errors
 
 
 def _laws(model: Any, points: Params, data: Arrays, i: int) -> Iterator[tuple[Any, Arrays, Arrays]]:
-    """Yield laws of the i-th row, and the data with it and without it; in time a new row follows those before it."""
-    rest, inputs = model.inputs.without(data, i), model.inputs
-    yield model.held_out(points, data, np.array([i])), data, rest
+    """Yield laws of the i-th row, and the data with it and without it; in time the row follows those before it."""
+    without_row, inputs = model.inputs.without(data, i), model.inputs
+    yield model.held_out(points, data, np.array([i])), data, without_row
     if not isinstance(model, Sequential):
-        yield model.law(points, rest, inputs.reordered(data, np.array([i]))), data, rest
+        yield model.law(points, without_row, inputs.reordered(data, np.array([i]))), data, without_row
     elif i and data[SEQUENCE][i] == data[SEQUENCE][i - 1]:
-        before, both = (inputs.split(data, end)[0] for end in (i, i + 1))
+        before, with_row = (inputs.split(data, end)[0] for end in (i, i + 1))
         new = inputs.without(inputs.reordered(data, np.array([i])), 0)
         ahead: Any = model.rows_ahead(points, before, 1, new)
-        yield ahead.entries(np.array([-1])), both, before  # of the last sequence
+        yield ahead.entries(np.array([-1])), with_row, before  # the entry of the last sequence
 
 
 def quadrature(case: Case) -> Check:
-    """Count the checks of the quadrature that fail: halving the grid, and its bounds, must not matter."""
+    """Count the failed checks of the quadrature: halving the grid or its bounds must not change results."""
     try:
         checks = integrate(case.model, case.data).checks
     except NumericalError as error:
-        if error.code != "too_large":  # a vector of more entries than are integrated over
+        if error.code != "too_large":  # the vector has more entries than quadrature can integrate over
             raise
         checks = []
     failed = [check for check in checks if not check.passed]

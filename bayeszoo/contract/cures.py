@@ -1,4 +1,4 @@
-"""What to change in a model of your own where a check fails."""
+"""Hints what to change in your own model when a check fails."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CURES = {
     "by coords(data)",
     "gradient": "the gradient of declare is not that of its density: look at own Ops, and at clipped values",
 }
-"""By how the plain name of a check begins."""
+"""Hints by the start of a check's plain name."""
 
 
 def cures(checks: Iterable[Check]) -> list[str]:
@@ -29,6 +29,6 @@ def cures(checks: Iterable[Check]) -> list[str]:
     failed = [check_names.plain(check.name) for check in checks if not check.passed and check.value is not None]
     lines = []
     for name in failed:
-        known = [start for start in _CURES if name.startswith(start)]
-        lines += [f"{name.partition(':')[0]}: {_CURES[max(known, key=len)]}"] if known else []
+        starts = [start for start in _CURES if name.startswith(start)]
+        lines += [f"{name.partition(':')[0]}: {_CURES[max(starts, key=len)]}"] if starts else []
     return list(dict.fromkeys(lines))

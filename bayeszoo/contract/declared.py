@@ -1,8 +1,8 @@
 """The identities of models without a closed form: their declaration, their likelihood and their simulator agree.
 
-Each function takes a `Case` and returns a `Check`, as in `identities`. Data that a model simulates are held to the
-distribution that `likelihood` gives each row, and of a model without it to what PyMC draws from the declaration; where
-PyMC cannot, as from a potential, to the score, whose mean over data given the parameters is 0.
+Each function takes a `Case` and returns a `Check`, as in `identities`. Simulated data are compared with the
+distribution of each row by `likelihood`; without `likelihood`, with PyMC's draws from the declaration. If PyMC cannot
+draw, as from a potential, the mean score over data given the parameters is compared with 0.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from bayeszoo.model.capabilities import Observable
 from bayeszoo.model.density import log_density, log_likelihood
 
 ROWS = 200  # rows of a simulated data set
-SIMULATIONS = 16  # data sets that are compiled one by one
-REPLICATES = 99  # draws of PyMC's for each simulated row
+SIMULATIONS = 16  # simulated data sets, each compiled anew
+REPLICATES = 99  # PyMC's draws for each simulated row
 PRIOR_DRAWS = 2000
 
 
@@ -50,7 +50,7 @@ def declared_likelihood(case: Case) -> Check:
 def likelihood_sums_to_one(case: Case) -> Check:
     """L1d: the densities of all possible data sets of a few observations sum to one, given the parameters."""
     model, sums, sets = case.model, [], case.model.inputs.possible
-    # those of the least mean outcome: counts are summed up to 5000
+    # the points with the smallest mean outcome, since counts are summed up to 5000 only
     for point in sorted(case.points, key=lambda p: float(np.max(model.likelihood(p, case.data).mean())))[:5]:
         heights = ((log_likelihood(model, point, d) or 0.0) + model.log_coefficient(d) for d in sets(case.data))
         sums.append(math.fsum(map(math.exp, heights)))
@@ -60,8 +60,8 @@ def likelihood_sums_to_one(case: Case) -> Check:
 def simulated_prior(case: Case) -> Check:
     """L1k: parameters drawn by `simulate` and by PyMC from the declared prior have one distribution.
 
-    Variables with a flat prior, and with a transform that restricts their prior, as to an order, are not compared, nor
-    entries of a vector that not every simulated one has.
+    Not compared: variables with a flat prior, or with a transform that restricts their prior, as to an order; and
+    entries of a vector that some simulated vectors lack.
     """
     import pymc as pm
 
@@ -76,18 +76,18 @@ def simulated_prior(case: Case) -> Check:
             left_out.append(variable.name)
             continue
         by_hand = [np.ravel(params[variable.name]) for params in simulated]
-        both = [*by_hand, *np.reshape(values, (PRIOR_DRAWS, -1))]
-        few = min(map(len, both))  # simulated places may decide how many there are
-        columns = np.split(np.stack([each[:few] for each in both]), 2)
-        columns = [np.column_stack([each, each.mean(axis=1), each.std(axis=1)]) for each in columns]
-        tests = [scipy.stats.ks_2samp(*pair).pvalue for pair in zip(columns[0].T, columns[1].T, strict=True)]
+        vectors = [*by_hand, *np.reshape(values, (PRIOR_DRAWS, -1))]
+        length = min(map(len, vectors))  # which may depend on simulated data
+        halves = np.split(np.stack([vector[:length] for vector in vectors]), 2)
+        tables = [np.column_stack([half, half.mean(axis=1), half.std(axis=1)]) for half in halves]
+        tests = [scipy.stats.ks_2samp(*pair).pvalue for pair in zip(tables[0].T, tables[1].T, strict=True)]
         lowest = min(lowest, *tests)
     unseen = f", but for {', '.join(left_out)}" if left_out else ""
     return at_least(f"simulated against declared prior{unseen} (KS p)", lowest, 1e-5)
 
 
 def simulated_rows(case: Case) -> Check:
-    """L1k: simulated rows are uniform in rank under their distribution given the parameters."""
+    """L1k: the ranks of simulated rows in their distribution given the parameters are uniform."""
     name = "simulated rows against {} (KS p)"
     if isinstance(case.model, Observable):
         ranks = _probabilities(case)
@@ -102,9 +102,9 @@ def simulated_rows(case: Case) -> Check:
 
 
 def _probabilities(case: Case) -> np.ndarray | None:
-    """Return P(row <= simulated row), at random within the jumps of a discrete one (rows, 1).
+    """Return P(row <= simulated row), (rows, 1), uniform within the jumps of a discrete distribution.
 
-    None without a cdf, as of rows of several numbers and of categories, which have no order.
+    None without a cdf, as for rows of several numbers and for categories, which have no order.
     """
     rng, probabilities = case.rng, []
     for _ in range(SIMULATIONS):
@@ -112,15 +112,15 @@ def _probabilities(case: Case) -> np.ndarray | None:
         outcome, likelihood = case.model.inputs.outcome(data), case.model.likelihood(params, data)
         if outcome.ndim > 1 or isinstance(likelihood, Categorical) or not hasattr(likelihood, "cdf"):
             return None
-        at = likelihood.cdf(outcome)
+        cdf = likelihood.cdf(outcome)
         if hasattr(likelihood, "logpmf"):
-            at = at - rng.random(outcome.shape) * np.exp(likelihood.logpmf(outcome))
-        probabilities.append(np.ravel(at))
+            cdf = cdf - rng.random(outcome.shape) * np.exp(likelihood.logpmf(outcome))
+        probabilities.append(np.ravel(cdf))
     return np.concatenate(probabilities)[:, None]
 
 
 def _among_replicates(case: Case, rng: np.random.Generator) -> list[np.ndarray]:
-    """Return ranks of simulated log densities, and of numbers themselves, among PyMC's draws given the parameters."""
+    """Return ranks of simulated values, and of their log densities, among PyMC's draws given the parameters."""
     import pymc as pm
 
     params, data = case.model.simulate(rng, ROWS)
@@ -134,21 +134,21 @@ def _among_replicates(case: Case, rng: np.random.Generator) -> list[np.ndarray]:
         values, value = np.concatenate([observed[None], replicates]), variable.type()
         log_density_of = pytensor.function([value], pm.logp(variable, value), mode="FAST_COMPILE")
         heights = np.array([log_density_of(y.astype(value.dtype)) for y in values])
-        ranks += [_ranks(each, rng) for each in (heights, values) if each.shape == heights.shape]
+        ranks += [_ranks(numbers, rng) for numbers in (heights, values) if numbers.shape == heights.shape]
     return ranks
 
 
 def _ranks(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Return the share of the others that the first is above, ties broken at random, for each entry."""
+    """Return for each entry the share of values[1:] that are below values[0], ties broken at random."""
     flat = values.reshape(len(values), -1)
     below, equal = (flat[1:] < flat[0]).sum(axis=0), (flat[1:] == flat[0]).sum(axis=0)
     return np.asarray((below + rng.random(flat.shape[1]) * (equal + 1)) / len(values))
 
 
 def _largest_score(case: Case) -> float:
-    """Return the largest mean, in its standard error, of the gradient g of the log likelihood at the parameters u.
+    """Return the largest mean, in its standard error, of the score g and of g u, with u the unconstrained parameters.
 
-    Unconstrained, and also times u: E[g | u] = 0, but that of g alone is 0 too where u and the data are independent.
+    E[g | u] = 0; the mean of g alone is 0 too if data are independent of u, as by a wrong simulator.
     """
     rng, scores = case.rng, []
     for _ in range(4 * SIMULATIONS):
@@ -164,7 +164,7 @@ def _largest_score(case: Case) -> float:
 
 
 def assignments(case: Case) -> Check:
-    """Probabilities of the components have a row each, after the axes of draws, and sum to one."""
+    """Probabilities of the components have the axes of draws, then of rows, and sum to one."""
     assigned = np.asarray(case.model.component_probabilities(case.draws, case.data))
     wrong = np.shape(assigned)[:3] != (2, 3, case.size)
     sums = assigned.sum(axis=-1) if assigned.ndim > 3 else np.ones(1)

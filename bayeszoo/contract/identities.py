@@ -1,7 +1,7 @@
 """The identities that a model's declaration and its closed forms must satisfy (VERIFICATION 2.1).
 
-Each function takes a `Case` and returns a `Check` whose figure is the largest violation. A and B are always computed
-by different people's code: PyMC's log density on one side, SciPy's distributions and the model's formulas on the other.
+Each function takes a `Case` and returns a `Check` whose figure is the largest violation. The two sides of an identity
+come from independent code: PyMC's log density on one, SciPy's distributions and the model's formulas on the other.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from bayeszoo.model.density import log_density, log_likelihood
 from bayeszoo.model.integration import exact_evidence
 
 MAX_ERROR = 0.039
-"""Distance of 4000 uniform numbers from uniformity that chance exceeds once in a hundred thousand times."""
+"""Kolmogorov-Smirnov distance of 4000 uniform numbers that is exceeded with probability 1e-5."""
 
 
 def relative(values: Iterable[float] | np.ndarray | float, reference: Iterable[float] | np.ndarray | float) -> float:
@@ -35,23 +35,24 @@ def relative(values: Iterable[float] | np.ndarray | float, reference: Iterable[f
 
 
 def joint_ks(family: Any, drawn: list[dict[str, Any]], rng: np.random.Generator) -> float:
-    """Compare draws with the closed form's own in the density of their copula, which is all that ranks do not show."""
-    own = family.rvs(len(drawn), rng)
-    sampled = {name: np.array([point[name] for point in drawn]) for name in own}
-    return float(scipy.stats.ks_2samp(*(_log_copula(family, draws) for draws in (sampled, own))).pvalue)
+    """Compare draws with exact ones in the density of their copula, as ranks of marginals show no dependence."""
+    exact = family.rvs(len(drawn), rng)
+    sampled = {name: np.array([point[name] for point in drawn]) for name in exact}
+    return float(scipy.stats.ks_2samp(*(_log_copula(family, draws) for draws in (sampled, exact))).pvalue)
 
 
 def _log_copula(family: Any, draws: dict[str, np.ndarray]) -> np.ndarray:
-    """Joint log density less those of the marginals; rounded, for it is 0 where the parameters are independent."""
-    each = (marginal.logpdf(draws[name]).reshape(len(draws[name]), -1).sum(axis=1) for name, marginal in family.items())
-    return np.nan_to_num(np.round(family.logpdf(draws) - sum(each), 6))
+    """Joint log density less the marginal ones, rounded so that it is 0 if the parameters are independent."""
+    size = len(next(iter(draws.values())))
+    marginals = (marginal.logpdf(draws[name]).reshape(size, -1).sum(axis=1) for name, marginal in family.items())
+    return np.nan_to_num(np.round(family.logpdf(draws) - sum(marginals), 6))
 
 
 def rank(marginal: Any, values: Any, rng: np.random.Generator) -> np.ndarray:
-    """Return the probabilities of at most the values, at random within the jumps of a distribution that has atoms."""
-    at = marginal.cdf(values)
-    below = marginal.below(values) if hasattr(marginal, "below") else at
-    return np.asarray(at if below is at else at - rng.random(np.shape(at)) * (at - below))
+    """Return the cdf at values; at the atoms of a distribution, uniform within the jump."""
+    cdf = marginal.cdf(values)
+    below = marginal.below(values) if hasattr(marginal, "below") else cdf
+    return np.asarray(cdf if below is cdf else cdf - rng.random(np.shape(cdf)) * (cdf - below))
 
 
 def lowest_ks(ranks: np.ndarray) -> float:
@@ -83,9 +84,9 @@ def candidate_identity(case: Case) -> Check:
 def compressed_density(case: Case) -> Check:
     """L1a: the density on sufficient statistics equals the textbook declaration's, also of unconstrained points."""
     heights = [case.compressed.heights(x) for x in case.flat_points]
-    compressed = [at.constrained for at in heights] - case.left_open
+    compressed = [height.constrained for height in heights] - case.left_open
     declared = [case.declared.heights(x).joint - case.stats.log_coefficient for x in case.flat_points]
-    violations = [relative(compressed, case.log_joint), relative([at.joint for at in heights], declared)]
+    violations = [relative(compressed, case.log_joint), relative([height.joint for height in heights], declared)]
     return at_most("compressed equals declared", float(np.max(violations)), 1e-10)
 
 
@@ -113,20 +114,20 @@ def normalization(case: Case) -> Check:
 def gradient(case: Case) -> Check:
     """L1e: the gradient equals central differences of the log density, of two points nearby or of four farther away.
 
-    Nearby heights that hang on an inverse are rounded too much; over farther ones corners spoil. A wrong gradient is
-    far from both.
+    Differences of near points fail by rounding for densities that invert a matrix, those of farther points at corners.
+    A wrong gradient differs from both.
     """
-    # differencing a log density of size L loses eps * L / h: without it a large data set fails by rounding alone
+    # differences of a log density of size L have a rounding error of eps * L / h, which is large for many rows
     limit = 1e-5 + 4e-11 * float(np.max(np.abs(case.log_joint)))
     errors, heights = [], case.declared.heights
-    few = case.flat_points[:: max(1, len(case.flat_points) * len(case.flat_points[0]) // 200)]
-    for x in few:
+    every = max(1, len(case.flat_points) * len(case.flat_points[0]) // 200)
+    for x in case.flat_points[::every]:
         height, slope = case.declared.joint(x)
         errors.append(relative(height, heights(x).joint))
-        for i, own in enumerate(slope):
+        for i, derivative in enumerate(slope):
             error = math.inf
-            for difference in _differences(lambda there: heights(there).joint, x, i):
-                error = min(error, abs(own - difference) / (1 + abs(difference)))
+            for difference in _differences(lambda point: heights(point).joint, x, i):
+                error = min(error, abs(derivative - difference) / (1 + abs(difference)))
                 if error <= limit:
                     break
             errors.append(error)
@@ -146,7 +147,7 @@ def _differences(height: Callable[[np.ndarray], Any], x: np.ndarray, i: int) -> 
 
 
 def _cholesky_jacobian(sigma: np.ndarray) -> float:
-    """Log |d Sigma / d u| of each, u the factor L with the log of its diagonal: 2^D prod L_ii^(D - i + 2), i = 1..D."""
+    """Log |d Sigma / d u|, u the factor L with the log of its diagonal: log of 2^D prod L_ii^(D - i + 2), i = 1..D."""
     diagonal = np.diagonal(np.linalg.cholesky(sigma), axis1=-2, axis2=-1)
     powers = np.arange(diagonal.shape[-1] + 1, 1, -1)
     return float(diagonal.size * np.log(2) + np.sum(powers * np.log(diagonal)))
@@ -161,33 +162,34 @@ _JACOBIANS: dict[str, Callable[[np.ndarray, Any, Any], float]] = {
     "whitened": lambda w, point, transform: float(np.linalg.slogdet(transform.matrix)[1]),
     "noncentred": lambda w, point, transform: float(np.sum(np.log(point["tau2"]))) / 2,
 }
-"""Log |d theta / d u| by hand, by the name of the transform; of a simplex, for all entries but the last."""
+"""Hand-written log |d theta / d u| by the name of the transform; of a simplex, for all entries but the last."""
 
 
 def jacobian(case: Case) -> Check:
-    """L1f: log density with Jacobian less without it is the hand-written log derivative of the transforms."""
+    """L1f: log density with Jacobian less log density without equals the hand-written log Jacobian."""
     density = case.declared
-    values = np.array([at.joint - at.constrained for at in map(density.heights, case.flat_points)])
+    values = np.array([heights.joint - heights.constrained for heights in map(density.heights, case.flat_points)])
     transforms = {v.name: density.model.rvs_to_transforms[v] for v in density.model.free_RVs}
-    known = {name: transform for name, transform in transforms.items() if transform is not None}
-    if not {transform.name for transform in known.values()} <= set(_JACOBIANS):
+    transforms = {name: transform for name, transform in transforms.items() if transform is not None}
+    if not {transform.name for transform in transforms.values()} <= set(_JACOBIANS):
         return at_most("jacobian", None, 1e-10)
-    expected = [sum(_JACOBIANS[t.name](np.asarray(p[name]), p, t) for name, t in known.items()) for p in case.points]
+    items = transforms.items()
+    expected = [sum(_JACOBIANS[t.name](np.asarray(p[name]), p, t) for name, t in items) for p in case.points]
     rounding = 1e-15 * float(np.max(np.abs(case.log_joint)))
     return at_most("jacobian", relative(values, expected), 1e-10 + rounding)
 
 
 def row_order(case: Case) -> Check:
-    """L1g: reversing and shuffling the rows leaves the evidence alone."""
+    """L1g: reversing and shuffling the rows does not change the evidence."""
     size, rng = case.size, case.rng
     orders = [np.arange(size)[::-1], *(rng.permutation(size) for _ in range(5))]
     evidence = [exact_evidence(case.model, case.model.inputs.reordered(case.data, order)) for order in orders]
-    limit = 1e-12 if isinstance(case.model, ClosedForm) else 1e-9  # a grid lies about a peak that is climbed to
+    limit = 1e-12 if isinstance(case.model, ClosedForm) else 1e-9  # a grid is placed around a numerical mode
     return at_most("row order", relative(evidence, case.log_evidence), limit)
 
 
 def label_order(case: Case) -> Check:
-    """L1g: labels in another order, of the data and the prior together, leave the evidence alone."""
+    """L1g: reordering the labels, of the data and the prior together, does not change the evidence."""
     inputs, errors = case.model.inputs, []
     for axis in inputs.coords:
         for order in (np.arange(len(case.data[axis]))[::-1], case.rng.permutation(len(case.data[axis]))):
@@ -197,7 +199,7 @@ def label_order(case: Case) -> Check:
 
 
 def units(case: Case) -> Check:
-    """L1h: in other units, with the prior moved along, the log density changes by -log(factor) a number observed."""
+    """L1h: in other units of data and prior, the log density changes by -log(factor) for each observed number."""
     errors, inputs = [], case.model.inputs
     for factor, shift in ((1e3, 0.0), (1.0, -700.0), (0.01, 30.0)):
         shift *= case.model.has_origin
@@ -208,7 +210,7 @@ def units(case: Case) -> Check:
 
 
 def feature_units(case: Case) -> Check:
-    """L1h: features in other units, with what the prior says of them moved along, leave the evidence alone."""
+    """L1h: other units of the features, in data and prior, do not change the evidence."""
     inputs, size = case.model.inputs, len(case.data[case.model.inputs.axis])
     factors = 10.0 ** np.linspace(-12, 12, size)
     for j, parts in products(case.data[inputs.axis]).items():
@@ -222,14 +224,14 @@ def feature_units(case: Case) -> Check:
 
 
 def weak_units(case: Case) -> Check:
-    """Weakly informative fields of data in other units are those of the data, in other units."""
+    """Weakly informative fields of converted data equal the converted fields of the data."""
     family, inputs, errors = type(case.model), case.model.inputs, [0.0]
-    of_data = chosen_by_data(family.weak(case.data), ())  # or else they are the textbook's
+    of_data = chosen_by_data(family.weak(case.data), ())  # else they are the textbook's
     for factor, shift in ((1e3, 0.0), (0.01, 30.0)) if of_data else ():
         converted = fields.in_units(family.weak(case.data), factor, shift)
-        other = family.weak(inputs.in_units(case.data, factor, shift))
+        of_converted = family.weak(inputs.in_units(case.data, factor, shift))
         names = fields.hyperparameters(family)
-        errors += [relative(getattr(other, name), getattr(converted, name)) for name in names]
+        errors += [relative(getattr(of_converted, name), getattr(converted, name)) for name in names]
     return at_most("weak defaults in other units", float(np.max(errors)), 1e-9)
 
 
@@ -242,7 +244,7 @@ def weak_defaults(case: Case) -> Check:
 
 
 def names_of_axes(case: Case) -> Check:
-    """Axes and labels of each parameter are named in the declaration as the model says."""
+    """Axes and labels of each parameter in the declaration are those of the model's ``dims`` and ``coords``."""
     declared, labels = case.declared, case.model.coords(case.data)
     wrong = sum(declared.dims.get(name, ()) != case.model.dims.get(name, ()) for name in case.points[0])
     used = {axis for name, axes in case.model.dims.items() if name in case.points[0] for axis in axes}
@@ -251,12 +253,12 @@ def names_of_axes(case: Case) -> Check:
 
 
 def free_parameters(case: Case) -> Check:
-    """Free parameters are as many as PyMC has unconstrained coordinates."""
+    """Count free parameters: as many as PyMC has unconstrained coordinates."""
     return at_most("free parameters off by", abs(case.model.free_parameters(case.stats) - case.declared.size), 0)
 
 
 def predictive_shape(case: Case) -> Check:
-    """Predictive distributions have one entry a row: a number, or for an outcome of several one each."""
+    """Predictive distributions have one entry per row: a number, or a vector for outcomes of several numbers."""
     predictive = case.model.predictive(case.stats, case.data)
     density = log_density(predictive, case.model.inputs.outcome(case.data))
     wrong = np.shape(predictive.mean())[:1] != (case.size,) or np.shape(density) != (case.size,)
@@ -273,7 +275,7 @@ def likelihood_shape(case: Case) -> Check:
 
 
 def derived_quantities(case: Case) -> Check:
-    """Take derived quantities of all draws at once and of one alone: the same, with the axes that the model names."""
+    """Compare derived quantities of all draws at once, and their axes, with those of one draw."""
     draws = case.draws
     together, violations, labels = case.model.derived(draws), [0.0], case.model.coords(case.data)
     for name, values in together.items():
@@ -287,7 +289,7 @@ def derived_quantities(case: Case) -> Check:
 
 
 def _errors_of_marginals(case: Case) -> float:
-    """Return how far the ranks of derived draws under their closed forms are from uniform, of 4000 at most."""
+    """Return the largest Kolmogorov-Smirnov distance from uniform of ranks of 4000 derived draws."""
     if not case.is_closed:
         return 0.0
     marginals, rng = case.model.derived_marginals(case.stats), np.random.default_rng(case.seed + 1)
@@ -297,26 +299,28 @@ def _errors_of_marginals(case: Case) -> float:
 
 
 def batches(case: Case) -> Check:
-    """L1i: learning in two batches is learning at once; statistics add up, are taken away, and are discounted."""
-    violations = [_two_batches(case, at) for at in {0, 1, case.size // 3, case.size}]
+    """L1i: two batches give the same posterior as all rows at once; statistics can be added, subtracted, discounted."""
+    violations = [_two_batches(case, size) for size in {0, 1, case.size // 3, case.size}]
     twice = (case.model.posterior(stats) for stats in (case.stats + case.stats, case.stats.discounted(2.0)))
     at_once, expected = ([posterior.logpdf(point) for point in case.points] for posterior in twice)
     return at_most("batches", float(np.max([*violations, relative(at_once, expected)])), 1e-10)
 
 
-def _two_batches(case: Case, at: int) -> float:
+def _two_batches(case: Case, size: int) -> float:
+    """Return the largest error of posterior, evidence and constants by two batches, the first of ``size`` rows."""
     model = case.model
-    first, second = (model.statistics(part) for part in case.model.inputs.split(case.data, at))
-    whole = first + second
+    first, second = (model.statistics(part) for part in case.model.inputs.split(case.data, size))
+    pooled = first + second
     at_once = [model.posterior(case.stats).logpdf(p) for p in case.points]
-    others, evidence = [model.posterior(whole), model.posterior(whole - first + first)], case.log_evidence
+    posteriors, evidence = [model.posterior(pooled), model.posterior(pooled - first + first)], case.log_evidence
     if issubclass(type(model), Conjugate):
         later = model.updated(first)
-        others, evidence = [later.posterior(second), *others], model.log_evidence(first) + later.log_evidence(second)
-    constants = [evidence, whole.log_coefficient, (whole - first).log_coefficient]
-    errors = [relative([other.logpdf(p) for p in case.points], at_once) for other in others]
+        posteriors = [later.posterior(second), *posteriors]
+        evidence = model.log_evidence(first) + later.log_evidence(second)
+    constants = [evidence, pooled.log_coefficient, (pooled - first).log_coefficient]
+    errors = [relative([posterior.logpdf(p) for p in case.points], at_once) for posterior in posteriors]
     errors.append(relative(constants, [case.log_evidence, case.stats.log_coefficient, second.log_coefficient]))
-    return float(np.max(errors))  # which propagates NaN, as Python's max does not
+    return float(np.max(errors))  # unlike Python's max, it propagates NaN
 
 
 def no_data(case: Case) -> Check:
@@ -328,10 +332,10 @@ def no_data(case: Case) -> Check:
 
 
 def simulator(case: Case) -> Check:
-    """L1k: parameters drawn by ``simulate`` are uniform in rank under the prior and the posterior of their data.
+    """L1k: the ranks of parameters drawn by ``simulate`` in the prior, and in the posterior of their data, are uniform.
 
-    The first sees a wrong prior, which data hide from the second; the second data that do not follow from the
-    parameters.
+    Ranks in the prior detect a wrong prior, whose effect on posteriors is hidden by data; ranks in posteriors detect
+    data that do not follow from the parameters.
     """
     ranks, drawn, rng = [], [], case.rng
     for _ in range(2000):
@@ -358,7 +362,7 @@ def prior_sampler(case: Case) -> Check:
 
 
 def map_is_the_maximum(case: Case) -> Check:
-    """L6: an optimizer finds no higher log joint density than the closed-form MAP, and no other place."""
+    """L6: an optimizer finds no higher log joint density than the closed-form MAP, and no other point as high."""
     params = case.model.map(case.stats)
     height = _log_likelihood(case, params) + case.prior.logpdf(params)
     if certificate := case.model.certificate(case.stats, params):
@@ -367,7 +371,7 @@ def map_is_the_maximum(case: Case) -> Check:
 
 
 def _certified_mode(case: Case, params: Any, height: float, certificate: list[Check]) -> Check:
-    """Check a mode with corners, where no Newton step says anything: by its certificate, and against an optimizer."""
+    """Check a mode with corners, where Newton steps do not apply: by its certificate, and against an optimizer."""
     optimum = maximize(case.compressed.constrained_joint, case.compressed.unconstrain(params))
     higher = max(optimum.value - height, 0.0) / max(1.0, abs(height)) / 1e-9
     broken = sum(not check.passed for check in certificate)
@@ -375,22 +379,22 @@ def _certified_mode(case: Case, params: Any, height: float, certificate: list[Ch
 
 
 def mle_is_the_maximum(case: Case) -> Check:
-    """L6: an optimizer finds no higher log likelihood than the closed-form MLE, and no other place."""
+    """L6: an optimizer finds no higher log likelihood than the closed-form MLE, and no other point as high."""
     params = case.model.mle(case.stats)
     height = _log_likelihood(case, params)
     return _closed_form_mode("MLE is the maximum", case, params, height, case.compressed.likelihood)
 
 
 def _log_likelihood(case: Case, params: Any) -> float:
-    """SciPy's log likelihood of the ordered data, which is finite on the edge too, where PyMC's coordinates are not."""
+    """SciPy's log likelihood of the ordered data: finite on the edge too, where PyMC's coordinates are infinite."""
     return cast(float, log_likelihood(case.model, params, case.data))
 
 
 def _closed_form_mode(name: str, case: Case, params: Any, height: float, target: Any) -> Check:
-    """Compare heights, and where the estimate is not on the edge its place: one Newton step would not move it."""
+    """Compare heights, and check that a Newton step would not move the estimate, if it is not on the edge."""
     with np.errstate(divide="ignore", invalid="ignore"):  # the edge is at infinity
-        here = case.compressed.unconstrain(params)
+        x = case.compressed.unconstrain(params)
     optimum = maximize(target, case.compressed.start)
-    distance = describe(target, here).distance / MAX_DISTANCE if np.isfinite(here).all() else 0.0
+    distance = describe(target, x).distance / MAX_DISTANCE if np.isfinite(x).all() else 0.0
     figures = relative(height, optimum.value) / 1e-9, distance
     return at_most(f"{name} (in tolerances)", float(np.max(figures)), 1.0)

@@ -38,11 +38,11 @@ from bayeszoo.model.density import log_density
 from bayeszoo.model.many_files.rows import restricted, together
 from bayeszoo.results.stored import Fit
 
-FEW = 5  # rows whose assignments are all summed over
-FEW_WORDS = 12  # words, where each has a latent variable
+FEW = 5  # rows of excerpts whose assignments are all enumerated
+FEW_WORDS = 12  # words of these excerpts, if each has a latent variable
 SIMULATIONS = 100
-EDGE = 1e-9  # a probability, or a positive number, below it is taken for one of 0
-TINY = np.finfo(np.float64).tiny  # a probability below it has lost digits
+EDGE = 1e-9  # probabilities and positive numbers below it count as 0
+TINY = np.finfo(np.float64).tiny  # probabilities below it have lost digits
 
 
 def _value(case: Case, params: Params) -> float:
@@ -53,13 +53,13 @@ def _value(case: Case, params: Params) -> float:
 
 def em_objective(case: Case) -> Check:
     """L6: PyMC's log joint is the E-step's log likelihood plus the log prior, at every point."""
-    density, at = case.climbed, case.latent_points
+    density, points = case.climbed, case.latent_points
     if isinstance(case.model, Conditional):
-        at = [{name: point[name] for name in case.model.outer} for point in at]
-    flat = [density.unconstrain(point) for point in at]
+        points = [{name: point[name] for name in case.model.outer} for point in points]
+    flat = [density.unconstrain(point) for point in points]
     declared = [density.constrained_joint(x)[0] - case.model.log_coefficient(case.data) for x in flat]
     seen = density.constrain(np.array(flat))  # the points, as rounded on the way to PyMC
-    objectives = [_value(case, {name: seen[name][i] for name in at[0]}) for i in range(len(at))]
+    objectives = [_value(case, {name: seen[name][i] for name in points[0]}) for i in range(len(points))]
     return at_most("EM's objective is PyMC's log joint", relative(objectives, declared), 1e-10)
 
 
@@ -69,7 +69,7 @@ def compiled_density(case: Case) -> Check:
 
 
 def _same_density(name: str, case: Case, compiled: Density) -> Check:
-    """With the Jacobian as it is sampled, by numba; without it by the operation as other linkers call it."""
+    """Compare densities with the Jacobian as compiled by numba, and without it as called by other linkers."""
     coefficient = case.model.log_coefficient(case.data)
     flat = [case.declared.unconstrain(point) for point in case.latent_points]
     interpreted = Density(compiled.model, mode="FAST_COMPILE")
@@ -85,24 +85,24 @@ def statistics_density(case: Case) -> Check:
 
 
 def statistics_gradient(case: Case) -> Check:
-    """L1e: the gradient of the density from statistics is that which PyTensor derives from the declaration."""
+    """L1e: the gradient of the density from statistics equals PyTensor's gradient of the declaration."""
     return _same_gradient("gradient from statistics", case, case.compressed)
 
 
 def compiled_gradient(case: Case) -> Check:
-    """L1e: the gradient of the compiled density is that which PyTensor derives from the textbook declaration."""
+    """L1e: the gradient of the compiled density equals PyTensor's gradient of the textbook declaration."""
     return _same_gradient("compiled gradient", case, case.compiled)
 
 
 def _same_gradient(name: str, case: Case, compiled: Density) -> Check:
     flat = [case.declared.unconstrain(point) for point in case.latent_points[::5]]
     pairs = [(compiled.joint(x)[1], case.declared.joint(x)[1]) for x in flat]
-    error = max(float(np.max(np.abs(first - second)) / (1 + np.max(np.abs(second)))) for first, second in pairs)
+    error = max(float(np.max(np.abs(slope - expected)) / (1 + np.max(np.abs(expected)))) for slope, expected in pairs)
     return at_most(name, error, 1e-8)
 
 
 def em_map_is_stationary(case: Case) -> Check:
-    """L6: the fixed point of EM is a maximum of PyMC's log joint, without Jacobian; no climb ever fell."""
+    """L6: the fixed point of EM is a maximum of PyMC's log joint, without Jacobian; no climb ever decreased."""
     return _stationary(case, "EM's MAP is stationary", False)
 
 
@@ -119,7 +119,7 @@ def _stationary(case: Case, name: str, flat: bool) -> Check:
         best = em.climbs(model, case.sample, case.rng, flat).best
     except AscentError:
         raise
-    except NumericalError:  # of so few rows there may be none but degenerate ones
+    except NumericalError:  # with few rows all fixed points may be degenerate
         return at_most(name, 0.0 if flat else None, MAX_DISTANCE)
     state, declared = best.state, case.climbed
     if flat and model.undetermined(state, case.sample, best.expectation.stats, flat):
@@ -134,22 +134,22 @@ def _stationary(case: Case, name: str, flat: bool) -> Check:
 
 
 def parts_add_up(case: Case) -> Check:
-    """L6: E-steps of parts of the rows have together the value and the M-steps of the E-step of all."""
+    """L6: E-steps of parts of the rows, pooled, have the value and the M-step of one E-step of all rows."""
     model, (data, parts) = case.model, _parts(case)
     errors = list[float]()
     for step, m_step, points in _steps(case):
-        for at in points:
-            whole = step(at, data)
-            pooled = together(model, [step(restricted(model, at, rows), part) for rows, part in parts])
-            errors.append(relative(pooled.value, whole.value))
-            with suppress(NumericalError):  # where a component has no rows
-                reached = m_step(whole.stats)
+        for point in points:
+            expected = step(point, data)
+            pooled = together(model, [step(restricted(model, point, rows), part) for rows, part in parts])
+            errors.append(relative(pooled.value, expected.value))
+            with suppress(NumericalError):  # of a component without rows
+                reached = m_step(expected.stats)
                 errors += [relative(values, reached[name]) for name, values in m_step(pooled.stats).items()]
     return at_most("parts of the rows add up", float(np.max(errors)), 1e-10)
 
 
 def _steps(case: Case) -> Iterator[tuple[Any, Any, list[Any]]]:
-    """Yield each kind of E-step, the M-step that goes with it, and where they are compared."""
+    """Yield each kind of E-step, its M-step, and the points to compare them at."""
     model = case.model
     yield model.e_step, partial(model.m_step, flat=bool(model.unbounded(case.data))), case.latent_points
     if isinstance(model, Variational):
@@ -163,20 +163,20 @@ def _means(model: Variational, stats: object) -> dict[str, np.ndarray]:
 
 
 def _parts(case: Case) -> tuple[Arrays, list[tuple[slice, Arrays]]]:
-    """Return the data, and up to three parts, the first of a single row; sequences end where they are cut."""
+    """Return the data, and up to three parts, the first of a single row; sequences are cut at the parts' ends."""
     inputs, data = case.model.inputs, dict(case.data)
     edges = np.unique([0, 1, case.size // 2, case.size])
     if isinstance(inputs, Series):
         begins = np.isin(np.arange(case.size), [*edges, *starts(data[SEQUENCE])])
         data[SEQUENCE] = np.cumsum(begins) - 1
-    pieces = [np.arange(first, last) for first, last in pairwise(edges)]
+    pieces = [np.arange(start, end) for start, end in pairwise(edges)]
     return data, [(slice(rows[0], rows[-1] + 1), inputs.reordered(data, rows)) for rows in pieces]
 
 
 def _distance_along_the_edge(target: Gradient, x: np.ndarray) -> float:
-    """Return the distance to a maximum, in sd, in the directions that have a curvature.
+    """Return the distance to a maximum, in sd, in the directions of nonzero curvature.
 
-    Unconstrained coordinates do not reach a probability, or an sd, of 0: near it the density is flat in its direction.
+    A probability, or an sd, of 0 is at infinity in unconstrained coordinates: in its direction the density is flat.
     """
     slope, (curvatures, directions) = target(x)[1], np.linalg.eigh(curvature(target, x))
     curved = np.abs(curvatures) > 1e-6 * np.max(curvatures, initial=0.0)
@@ -185,24 +185,24 @@ def _distance_along_the_edge(target: Gradient, x: np.ndarray) -> float:
     return float(np.linalg.norm((directions.T @ slope)[curved] / np.sqrt(curvatures[curved])))
 
 
-def few(case: Case) -> Case:
-    """Return the case with the first few of its rows, or of their words: all assignments can be counted."""
+def excerpt(case: Case) -> Case:
+    """Return the case with the first few of its rows, or of their words, so that all assignments can be enumerated."""
     K = case.model.K
-    every = FEW if case.model.sums_partitions() else max(FEW, K)
-    most = every if case.model.latent_unit == "row" else min(FEW_WORDS, most_rows(max(2, K)))
-    return Case(case.model, case.model.shortened(case.data, most), case.seed)
+    rows = FEW if case.model.sums_partitions() else max(FEW, K)
+    size = rows if case.model.latent_unit == "row" else min(FEW_WORDS, most_rows(max(2, K)))
+    return Case(case.model, case.model.shortened(case.data, size), case.seed)
 
 
 def bound(case: Case) -> Check:
     """L5: the ELBO is at most the log evidence by enumeration."""
-    head = few(case)
+    head = excerpt(case)
     elbo = vb.climbs(case.model, head.data, case.rng).best.objective
     evidence = Enumeration.of(case.model, head.data).log_evidence
     return at_most("ELBO above the exact log evidence", elbo - evidence, 1e-9 * max(1.0, abs(evidence)))
 
 
 def one_component(case: Case) -> Check:
-    """L1j: with one component there is nothing latent: the ELBO is the log evidence, by enumeration too."""
+    """L1j: with one component nothing is latent, so the ELBO equals the log evidence by enumeration."""
     model = case.model.one_component()
     elbo = vb.climbs(model, case.data, case.rng, restarts=2).best.objective
     evidence = Enumeration.of(model, case.data).log_evidence
@@ -210,13 +210,13 @@ def one_component(case: Case) -> Check:
 
 
 def enumerated_candidate(case: Case) -> Check:
-    """L1b: of any assignment and at any point, log joint less log posterior given it is its log p(y, z)."""
-    head = few(case)
-    at = (head if rows_have_parameters(case.model) else case).latent_points[::5]
-    every = case.rng.integers(0, case.model.K, (len(at), case.model.latents(head.data)))
-    expected = case.model.log_joint(every, head.data)
+    """L1b: for any assignment z and at any point, log joint less log posterior given z is log p(y, z)."""
+    head = excerpt(case)
+    points = (head if rows_have_parameters(case.model) else case).latent_points[::5]
+    assignments = case.rng.integers(0, case.model.K, (len(points), case.model.latents(head.data)))
+    expected = case.model.log_joint(assignments, head.data)
     evidences: list[float] = []
-    for z, point in zip(every, at, strict=True):
+    for z, point in zip(assignments, points, strict=True):
         complete = _log_complete(head, point, z)
         posterior = case.model.posterior_given(z, head.data).logpdf(point)
         evidences.append(complete - posterior if np.isfinite(complete) else expected[len(evidences)])
@@ -224,18 +224,18 @@ def enumerated_candidate(case: Case) -> Check:
 
 
 def _log_complete(case: Case, point: Mapping[str, object], z: np.ndarray) -> float:
-    """Return log p(y, z, theta); -inf of an assignment that cannot be."""
+    """Return log p(y, z, theta); -inf for an impossible assignment."""
     model = case.model
     if (complete := model.log_complete(point, z[None], case.data)) is not None:
         return float(complete[0] + model.log_prior(point, case.data))
-    each = model.component_probabilities(point, case.data)[np.arange(case.size), z]
+    r = model.component_probabilities(point, case.data)[np.arange(case.size), z]
     with np.errstate(divide="ignore"):  # a probability that is nearly 0 has lost its digits, and counts as 0
-        return _value(case, point) + float(np.log(np.where(each < TINY, 0.0, each)).sum())
+        return _value(case, point) + float(np.log(np.where(r < TINY, 0.0, r)).sum())
 
 
 def enumerated_row_order(case: Case) -> Check:
     """L1g: rows in another order have the same evidence by enumeration."""
-    head = few(case)
+    head = excerpt(case)
     orders = [np.arange(head.size), np.arange(head.size)[::-1], case.rng.permutation(head.size)]
     rows = (case.model.inputs.reordered(head.data, order) for order in orders)
     expected, *evidences = (Enumeration.of(case.model, reordered).log_evidence for reordered in rows)
@@ -243,8 +243,8 @@ def enumerated_row_order(case: Case) -> Check:
 
 
 def enumerated_units(case: Case) -> Check:
-    """L1h: in other units, with the prior moved along, the evidence changes by -log(factor) a number observed."""
-    head, errors, inputs = few(case), [], case.model.inputs
+    """L1h: in other units of data and prior, the evidence changes by -log(factor) for each observed number."""
+    head, errors, inputs = excerpt(case), [], case.model.inputs
     for factor, shift in ((1e3, 0.0), (1.0, -700.0), (0.01, 30.0)):
         model = fields.in_units(case.model, factor, shift)
         evidence = Enumeration.of(model, inputs.in_units(head.data, factor, shift)).log_evidence
@@ -267,29 +267,31 @@ def labels_mean_nothing(case: Case) -> Check:
     return at_most("labels mean nothing", float(np.max(violations)), 1e-9)
 
 
-def _stacked(at: list[dict[str, Any]]) -> dict[str, np.ndarray]:
-    return {name: np.stack([point[name] for point in at]) for name in at[0]}
+def _stacked(points: list[dict[str, Any]]) -> dict[str, np.ndarray]:
+    return {name: np.stack([point[name] for point in points]) for name in points[0]}
 
 
 def likelihood_of_rows(case: Case) -> Check:
-    """L1a: the distributions of the rows multiply to the E-step's log likelihood; leading axes are draws."""
+    """L1a: the log densities of the rows sum to the E-step's log likelihood; leading axes are draws."""
     draws = _stacked(case.latent_points)
     distribution = case.model.likelihood(draws, case.data)
-    each = log_density(distribution, case.model.inputs.outcome(case.data))
-    expected = [case.model.e_step({name: v[i] for name, v in draws.items()}, case.data).value for i in range(len(each))]
-    wrong = np.shape(distribution.mean())[:2] != (len(each), case.size) or np.shape(each) != (len(each), case.size)
-    return at_most("likelihood of the rows", math.inf if wrong else relative(each.sum(axis=1), expected), 1e-9)
+    heights = log_density(distribution, case.model.inputs.outcome(case.data))
+    points = [{name: values[i] for name, values in draws.items()} for i in range(len(heights))]
+    expected = [case.model.e_step(point, case.data).value for point in points]
+    shape = (len(points), case.size)
+    wrong = np.shape(distribution.mean())[:2] != shape or np.shape(heights) != shape
+    return at_most("likelihood of the rows", math.inf if wrong else relative(heights.sum(axis=1), expected), 1e-9)
 
 
 def simulation_based(case: Case) -> Check:
-    """L3: simulated parameters are uniform in rank among exact draws given their data (Talts et al. 2018)."""
+    """L3: the ranks of simulated parameters among exact draws given their data are uniform (Talts et al. 2018)."""
     rng, ranks = case.rng, []
     for _ in range(SIMULATIONS):
         params, data = case.model.simulate(rng, FEW)
         exact = Enumeration.of(case.model, data).draw((99,), rng)
-        both = {name: np.concatenate([np.asarray(params[name])[None], exact[name]]) for name in exact}
-        free = case.model.invariants(both, data)
-        values = np.concatenate([np.reshape(entry, (100, -1)) for entry in free.values()], axis=1)
+        draws = {name: np.concatenate([np.asarray(params[name])[None], exact[name]]) for name in exact}
+        invariants = case.model.invariants(draws, data)
+        values = np.concatenate([np.reshape(entry, (100, -1)) for entry in invariants.values()], axis=1)
         below = (values[1:] < values[0]).sum(axis=0) + rng.integers(0, (values[1:] == values[0]).sum(axis=0) + 1)
         ranks.append((below + rng.random(below.shape)) / 100)
     return at_least("simulated against enumerated (KS p)", lowest_ks(np.array(ranks)), 1e-5)
@@ -297,7 +299,7 @@ def simulation_based(case: Case) -> Check:
 
 def sampler_checks(model: Model | type[Model], data: object, seed: int) -> list[Check]:
     """Compare NUTS, and Gibbs sampling, with enumeration of a few rows, in quantities that do not depend on labels."""
-    head = few(case_of(model, data, seed))
+    head = excerpt(case_of(model, data, seed))
     exact = Enumeration.of(head.model, head.data).draw((4, 5000), head.rng)
     reference = head.model.invariants(exact, head.data)
     distorted = {name: values[:, :1000] + 0.2 * values.std() for name, values in reference.items()}
@@ -309,9 +311,9 @@ def sampler_checks(model: Model | type[Model], data: object, seed: int) -> list[
 
 
 def _against(reference: Params, head: Case, name: str, method: str, seed: int) -> list[Check]:
-    """Check that a sampler passes the gate, and that its draws are those of the reference."""
+    """Check that a sampler passes the gate, and that its draws agree with the reference."""
     fitted = Fit(uninterrupted(fit(head.model, dict(head.data), method, seed=seed, groups=())))
-    # where labels have a meaning the fit has not computed the label-free quantities
+    # if labels have a meaning, the fit has not computed the label-free quantities
     sampled = fitted.draws("invariants") or head.model.invariants(fitted.draws(), head.data)
     return [
         at_most(" ".join([f"{name}: failed gate checks", *fitted.failed]), len(fitted.failed), 0),

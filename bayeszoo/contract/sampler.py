@@ -1,4 +1,4 @@
-"""NUTS against the exact answer, and whether the comparison would see a sampler that is wrong."""
+"""NUTS against the exact answer, and the power of the comparison to detect a wrong sampler."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from bayeszoo.results.stored import Fit
 MAX_Z = 4.4  # two-sided level 1e-5 for one standard normal number
 MAX_TAIL = 2.4
 MAX_MCSE = {"mean": 0.1, "sd": 0.1, "q025": 0.2, "median": 0.2, "q975": 0.2}
-"""Largest Monte Carlo standard error, in posterior sd: agreement must not be had by vagueness."""
+"""Largest Monte Carlo standard error, in posterior sd: agreement must not be due to large errors."""
 
 
 def sampler_checks(model: Model | type[Model], data: object, seed: int) -> list[Check]:
-    """Compare NUTS with the closed form (layer 2), and show that the comparison would see a wrong sampler."""
+    """Compare NUTS with the closed form (layer 2), and show that the comparison would detect a wrong sampler."""
     case = closed_case(model, seed) if data is None else case_of(model, data)
     if not case.is_closed:
         return []
     posterior = case.posterior
-    # two or three outer parameters take no time, and their tails are long
+    # sampling two or three outer parameters is fast, and their tails are long
     length = 2000 if isinstance(case.model, Conditional) else 1000
     tree = uninterrupted(fit(case.model, case.data, "nuts", seed=seed, groups=(), draws=length))
     draws = Fit(tree).draws()
@@ -57,7 +57,7 @@ def _gibbs_checks(case: Case, seed: int) -> list[Check]:
 
 
 def point_mass_checks(model: Model | type[Model], data: object, seed: int) -> list[Check]:
-    """Compare collapsed Gibbs sampling with the closed form, where parameters have atoms, and show the same power."""
+    """Compare collapsed Gibbs sampling with the closed form for parameters with atoms, and show its power likewise."""
     case = case_of(model, real_data(model) if data is None else data)
     posterior, rng = case.posterior, case.rng
     tree = uninterrupted(fit(case.model, case.data, "gibbs", seed=seed, groups=()))
@@ -78,9 +78,9 @@ def point_mass_checks(model: Model | type[Model], data: object, seed: int) -> li
 
 
 def largest_share_z(draws: Mapping[str, np.ndarray], posterior: Any) -> float:
-    """Return the largest error of the share of draws that are 0, or up to an exact quantile, in its own error.
+    """Return the largest error of a share of draws that are 0, or up to an exact quantile, in standard errors.
 
-    Shares that are to be below 1/200 or above 199/200 are left out: their errors are not normal.
+    Shares whose exact value is below 1/200 or above 199/200 are left out: their errors are not normal.
     """
     errors = [np.zeros(1)]
     for name, marginal in posterior.items():
@@ -88,17 +88,17 @@ def largest_share_z(draws: Mapping[str, np.ndarray], posterior: Any) -> float:
         shares = [(draws[name] <= place, marginal.cdf(place)) for place in places]
         for seen, level in [*shares, (draws[name] == 0, marginal.atom)]:
             level = np.broadcast_to(level, seen.shape[2:])
-            some = (level > 0.005) & (level < 0.995)
-            below = seen[..., some].astype(np.float64)
-            ess = diagnostics.ess(below, "mean") if some.any() else np.ones(0)
-            errors.append((below.mean((0, 1)) - level[some]) / np.sqrt(level[some] * (1 - level[some]) / ess))
+            kept = (level > 0.005) & (level < 0.995)
+            below = seen[..., kept].astype(np.float64)
+            ess = diagnostics.ess(below, "mean") if kept.any() else np.ones(0)
+            errors.append((below.mean((0, 1)) - level[kept]) / np.sqrt(level[kept] * (1 - level[kept]) / ess))
     return float(np.max(np.abs(np.concatenate([np.ravel(error) for error in errors]))))
 
 
 def joint_z(draws: Mapping[str, np.ndarray], posterior: Any, rng: np.random.Generator) -> float:
     """Return the error of the mean log density of the draws against that of exact draws, in its standard error.
 
-    It sees draws whose every marginal is right and whose dependence is not.
+    It detects draws with correct marginals and a wrong dependence.
     """
     densities, expected = posterior.logpdf(draws), posterior.logpdf(posterior.rvs(4000, rng))
     mcse = diagnostics.mcse(densities)
@@ -106,11 +106,11 @@ def joint_z(draws: Mapping[str, np.ndarray], posterior: Any, rng: np.random.Gene
 
 
 def largest_z(draws: Mapping[str, np.ndarray], posterior: Any) -> float:
-    """Return the largest error of any mean, sd or quantile of draws (chain, draw, ...) in its own Monte Carlo error.
+    """Return the largest error of any mean, sd or quantile of draws (chain, draw, ...) in Monte Carlo standard errors.
 
     Means and standard deviations of heavy-tailed parameters are left out: their errors are not normal. A quantile is
-    compared as a probability, by the share of draws below the exact one: the standard error of a quantile is a distance
-    of two draws, and so uncertain in a tail that a |z| above 4 is 24 times as frequent as for a normal number.
+    compared by the share of draws below the exact one. The standard error of a quantile itself is a distance between
+    two draws, so uncertain in a tail that a |z| above 4 is 24 times as frequent as for a normal number.
     """
     moments = [(value - exact) / mcse for _, value, exact, mcse, _ in _moments(draws, posterior)]
     shares = [
@@ -123,7 +123,7 @@ def largest_z(draws: Mapping[str, np.ndarray], posterior: Any) -> float:
 
 
 def _vagueness(draws: Mapping[str, np.ndarray], posterior: Any) -> float:
-    """Return the largest Monte Carlo standard error over the limit for its functional."""
+    """Return the largest ratio of a Monte Carlo standard error to the limit for its functional."""
     errors = [(label, mcse / scale) for label, _, _, mcse, scale in _moments(draws, posterior)]
     errors += [
         (label, np.ravel(diagnostics.mcse(draws[name], "quantile", prob) / _scale(marginal)))
@@ -148,15 +148,15 @@ def _moments(draws: Mapping[str, np.ndarray], posterior: Any) -> Iterator[tuple[
 
 
 def _scale(marginal: Marginal) -> np.ndarray:
-    """Half the width of the central 68%: a standard deviation that always exists."""
+    """Half the width of the central 68%: a measure of scale that always exists."""
     return (np.asarray(marginal.ppf(0.84)) - np.asarray(marginal.ppf(0.16))) / 2
 
 
 def _light_tailed(marginal: Marginal) -> np.ndarray:
-    """Say which entries have tails light enough for the error of a standard deviation to be normal.
+    """Say for each entry whether its tails are light enough for the error of a standard deviation to be normal.
 
-    The 0.1% quantile's distance from the median over that of the 2.5% one: Gaussian 1.6, exponential 2.2, Student-t(4)
-    2.6.
+    Tails are measured by the distance of the 0.1% quantile from the median over that of the 2.5% quantile: 1.6 for a
+    Gaussian, 2.2 for an exponential, 2.6 for a Student-t(4) distribution.
     """
     middle = np.asarray(marginal.ppf(0.5))
     near = [np.abs(marginal.ppf(q) - middle) for q in (0.025, 0.975)]
@@ -165,7 +165,7 @@ def _light_tailed(marginal: Marginal) -> np.ndarray:
 
 
 def _distorted(draws: Mapping[str, np.ndarray], posterior: Any, stretch: float, shift: float) -> dict[str, np.ndarray]:
-    """Return draws stretched about the exact median and moved by a share of the exact scale."""
+    """Return draws stretched around the exact median and shifted by a multiple of the exact scale."""
     return {
         name: posterior[name].ppf(0.5) * (1 - stretch) + stretch * values + shift * _scale(posterior[name])
         for name, values in draws.items()

@@ -1,4 +1,4 @@
-"""Stored scorecards: what `bayeszoo check` found for each model of the zoo, when, and with which versions.
+"""Stored scorecards: the results of `bayeszoo check` for each model of the zoo, with date and versions.
 
 A card lies in the folder ``scorecards`` next to the model's file. ``make scorecards`` makes them again.
 """
@@ -26,12 +26,12 @@ from bayeszoo.model.base import Model, fields_of
 
 FOLDER = "scorecards"
 PACKAGES = ("bayeszoo", "pymc", "pytensor", "numpy", "scipy", "nutpie")
-SOURCE, SAMPLER = "source", "sampler"  # what stands for the checks that are not identities
+SOURCE, SAMPLER = "source", "sampler"  # labels of the checks that are not identities
 
 
 @dataclass(frozen=True)
 class Scorecard:
-    """The contract of a model as it was found on one day."""
+    """The results of a model's checks on one day."""
 
     model: str
     date: str  # UTC
@@ -40,7 +40,7 @@ class Scorecard:
     file_digest: str  # SHA-256 of the statements of the model's file
     cases: tuple[Mapping[str, Any], ...]  # the data sets of the identities, and the model's fields on each
     checks: tuple[Check, ...]
-    made_by: tuple[str, ...]  # the identity that each check is, or "source" or "sampler"
+    made_by: tuple[str, ...]  # the identity of each check, or "source" or "sampler"
 
     @property
     def passed(self) -> bool:
@@ -49,7 +49,7 @@ class Scorecard:
 
 
 def make(kind: type[Model], seed: int = 0, reporter: Reporter | None = None) -> Scorecard:
-    """Check a model, by every identity and by its sampler, on simulated and on its real data."""
+    """Check a model by every identity, and its sampler, on simulated data and on its real data."""
     from bayeszoo.contract.case import cases_of
     from bayeszoo.contract.check import applicable, check
 
@@ -78,7 +78,7 @@ def file_digest(kind: type[Model]) -> str:
 
 
 def statements(source: str) -> str:
-    """Return the statements of a module that run, without docstrings, annotations of functions, and their imports."""
+    """Return the statements of a module that run: no docstrings, annotations of functions, or imports for these."""
     tree = _Running().visit(ast.parse(source))
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     for node in tree.body:
@@ -109,7 +109,7 @@ def folder_of(kind: type[Model]) -> Path:
 
 
 def save(cards: Iterable[Scorecard], folder: str | Path) -> list[Path]:
-    """Write each card as ``MODEL.json``, also one that did not pass: an older one must not stand in for it."""
+    """Write each card as ``MODEL.json``, also failed ones, so that no older card remains in their place."""
     Path(folder).mkdir(exist_ok=True)
     written = []
     for card in cards:
@@ -122,12 +122,12 @@ def save(cards: Iterable[Scorecard], folder: str | Path) -> list[Path]:
 
 
 def _written(value: float | None) -> float | str | None:
-    """Return a figure for JSON, which has no infinity."""
+    """Return a figure for JSON, with infinities and NaN as text."""
     return value if value is None or math.isfinite(value) else str(value)
 
 
 def load(name: str) -> Scorecard:
-    """Read the stored card of a model, or raise `InputError` where it has none."""
+    """Read the stored card of a model; raise `InputError` if it has none."""
     path = folder_of(zoo.find(name)) / f"{name}.json"
     try:
         held = json.loads(path.read_text(encoding="utf-8"))
@@ -140,7 +140,7 @@ def load(name: str) -> Scorecard:
 
 
 def is_current(card: Scorecard) -> bool:
-    """Say whether the model's file and the identities that apply to it are those of the card."""
+    """Say whether a card is up to date with the model's file and the identities that apply."""
     from bayeszoo.contract.check import applicable
 
     kind = zoo.find(card.model)

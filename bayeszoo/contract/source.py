@@ -1,4 +1,4 @@
-"""What can be wrong in a model's source that no density shows: misspelt keywords, and numbers that are not float64.
+"""Mistakes in a model's source that no density shows: misspelt keywords, and numbers that are not float64.
 
 PyMC ignores unknown keywords of a distribution: ``pm.Normal("x", 0, sd=100)`` has standard deviation 1.
 """
@@ -42,7 +42,7 @@ def literal_numbers(source: str) -> list[str]:
 
 
 def narrow_variables(model: pm.Model) -> list[str]:
-    """List what a log density *computes* in less than float64; constants and choices between them may be."""
+    """List variables that a log density *computes* in less than float64; constants and choices between them may be."""
     from pytensor.graph import ancestors
     from pytensor.scalar import Switch
     from pytensor.tensor.elemwise import Elemwise
@@ -61,8 +61,8 @@ def _distribution_calls(source: str, pm: object) -> Iterator[tuple[str, ast.Call
         if target.attr == "dist" and isinstance(target.value, ast.Attribute):
             target = target.value
         owner = target.value
-        known = isinstance(owner, ast.Name) and owner.id == "pm" and hasattr(getattr(pm, target.attr, None), "dist")
-        if known:
+        is_of_pymc = isinstance(owner, ast.Name) and owner.id == "pm"
+        if is_of_pymc and hasattr(getattr(pm, target.attr, None), "dist"):
             yield target.attr, node
 
 
