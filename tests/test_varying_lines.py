@@ -117,7 +117,7 @@ def test_a_spread_of_nothing_has_a_mean():
 def test_statistics_of_groups_do_not_cancel_far_from_zero():
     far = Lines.of(U + 2.0**30, Y + 2.0**33, CODES, 5)  # which only loses bits of Y
     rounded = Lines.of(U, (Y + 2.0**33) - 2.0**33, CODES, 5)
-    for name in ("n", "scatter", "slope", "rest"):
+    for name in ("n", "scatter", "slope", "residual_squares"):
         np.testing.assert_allclose(getattr(far, name), getattr(rounded, name), rtol=1e-6, atol=1e-9)
 
 

@@ -1,7 +1,7 @@
 """Identities of results that methods and answers compute from a model: Laplace's evidence, and the states of a chain.
 
-Each function takes a `Case` and returns a `Check`, as in `identities`. Laplace's method is held to SciPy's mode of the
-textbook declaration and its curvature by differences, the states of hidden Markov models to sums over every path.
+Each function takes a `Case` and returns a `Check`, as in `identities`. Laplace's method is compared with SciPy's mode
+of the textbook declaration and its curvature by differences, the states of hidden Markov models with sums over paths.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class Lines(NamedTuple):
     """The least-squares line of each group, each of shape (groups,).
 
     ``n`` rows have the means ``u`` and ``y``, and ``scatter`` is the sum of squared deviations of their feature; their
-    line has the ``slope``, 0 if undefined, and ``rest`` is the sum of squared residuals about it.
+    line has the ``slope``, 0 if undefined, and ``residual_squares`` is the sum of squared residuals from it.
     """
 
     n: Any
@@ -34,7 +34,7 @@ class Lines(NamedTuple):
     y: Any
     scatter: Any
     slope: Any
-    rest: Any
+    residual_squares: Any
 
     @classmethod
     def of(cls, u: np.ndarray, y: np.ndarray, codes: np.ndarray, groups: int) -> Self:
@@ -127,7 +127,7 @@ def log_marginal(outer: Params, lines: Lines) -> Any:
         np.sqrt(lines.n * lines.scatter) * groups.b * (groups.rho * groups.a + lines.u * groups.b) / groups.sigma**2
     )
     squares = np.square(e_mean - coupling / variance * e_slope) * variance / groups.determinant
-    squares = squares + np.square(e_slope) / variance + lines.rest / groups.sigma**2
+    squares = squares + np.square(e_slope) / variance + lines.residual_squares / groups.sigma**2
     logs = lines.n * (math.log(2 * math.pi) + 2 * np.log(groups.sigma)) + np.log(groups.determinant)
     return -np.sum(logs + squares, axis=-1) / 2
 

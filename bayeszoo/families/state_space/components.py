@@ -170,9 +170,9 @@ class Components:
         Other sequences are informative about the weights alone. Sequences are exchangeable, so that this one may be
         taken as the last.
         """
-        own = np.flatnonzero(self.sequence == sequence)
-        others = np.flatnonzero(self.sequence != sequence) if self.structure.tau else own[:0]
-        order, p = np.concatenate([others, own]), len(self.structure.tau)
+        within = np.flatnonzero(self.sequence == sequence)
+        outside = np.flatnonzero(self.sequence != sequence) if self.structure.tau else within[:0]
+        order, p = np.concatenate([outside, within]), len(self.structure.tau)
         y, X, opens, *constants = self._inputs
         weights = np.empty((len(self.r), p)), np.empty((len(self.r), p, p)), np.empty((len(self.r), p))
         moments, new = self._empty(steps), np.ascontiguousarray(new)

@@ -1,1 +1,1 @@
-"""What several methods share: climbs, Gaussian approximations, and what a run may cost."""
+"""Code shared by several methods: climbs, Gaussian approximations, and the cost of a run."""
