@@ -21,7 +21,6 @@ from bayeszoo.data.inputs.groups.kinds import GROUP
 from bayeszoo.data.read import Data, example, read
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import InputError
-from bayeszoo.families.mixtures.gaussian import GaussianMixtureModel
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.foundation.writing import require_writable, write_text
 from bayeszoo.model.base import Model
@@ -125,7 +124,7 @@ def probe(path: Path, overwrite: bool = False) -> Path:
 
 def _require_sliders(model: Model) -> Model:
     """Refuse a model without exact answers, or without fields that sliders move; mixtures have a page of their own."""
-    if isinstance(model, GaussianMixtureModel):
+    if explore_em.is_stepped(model):
         return model
     if answers_of(model) is None or not _moved(model):
         hint = f"take one of {', '.join(EXPLORED)}"
@@ -142,7 +141,7 @@ def _moved(model: Model) -> dict[str, Hyperparameter]:
 
 def page(model: Model, rows: Data, reporter: Reporter) -> str:
     """Return the page as text."""
-    if isinstance(model, GaussianMixtureModel):
+    if explore_em.is_stepped(model):
         content, script = explore_em.tables(model, rows), "explore_em.js"
     else:
         content, script = tables(model, rows, reporter), "explore.js"

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError
-from bayeszoo.families.mixtures.gaussian import GaussianMixtureModel
 from bayeszoo.foundation.named import Document, Params
-from bayeszoo.model.base import fields_of
+from bayeszoo.model.base import Model, fields_of
+from bayeszoo.model.capabilities import EM, Latent, Observable
+from bayeszoo.model.views import View
 from bayeszoo.report.packing import base64_of, packed
 
 STARTS, STEPS = 6, 61
@@ -21,9 +23,16 @@ MARGIN = 0.15
 """Share of the range of the rows by which the picture is wider on either side."""
 
 
-def tables(model: GaussianMixtureModel, rows: Data) -> Document:
+def is_stepped(model: Model) -> bool:
+    """Return whether the page of a model steps through EM: a mixture of normal components has one."""
+    is_mixture = isinstance(model, EM) and isinstance(model, Latent) and View.COMPONENTS in model.views()
+    return is_mixture and {"weights", "means", "covariances"} <= {*model.dims}
+
+
+def tables(model: Model, rows: Data) -> Document:
     """Return all that the page shows, by start and step; arrays are base64."""
-    Y = rows["Y"]
+    assert isinstance(model, EM)
+    Y, K = rows["Y"], int(fields_of(model)["K"])
     if Y.shape[1] != 1:
         hint = "name one of them: --columns NAME"
         raise InputError(f"the page steps through mixtures of one column, got {Y.shape[1]}", "wrong_columns", hint=hint)
@@ -36,14 +45,14 @@ def tables(model: GaussianMixtureModel, rows: Data) -> Document:
             curves.append(_densities(model, params, x))
             numbers.append([log_joint, *_in_rows(params)])
     top = max(float(histogram.max()), *(float(densities[-1].max()) for densities in curves))
-    about = {"model": model.name, "source": rows.source, "rows": rows.rows, "K": model.K, "bins": BINS}
+    about = {"model": model.name, "source": rows.source, "rows": rows.rows, "K": K, "bins": BINS}
     about |= {"fields": fields_of(model), "column": str(rows["column"][0]), "ends": [low, high]}
     about |= {"starts": STARTS, "steps": STEPS, "histogram": (histogram / top).tolist()}
     heights = np.minimum(np.array(curves) / top, 1.0)
     return about | {"parts": packed(heights), "numbers": base64_of(np.array(numbers, dtype="<f8"))}
 
 
-def climb(model: GaussianMixtureModel, rows: Data, rng: np.random.Generator) -> Iterator[tuple[Params, float]]:
+def climb(model: EM, rows: Data, rng: np.random.Generator) -> Iterator[tuple[Params, float]]:
     """Yield parameters and log joint density at the start and after each step of EM."""
     params = first(model, rows, rng)
     for _ in range(STEPS):
@@ -52,15 +61,15 @@ def climb(model: GaussianMixtureModel, rows: Data, rng: np.random.Generator) -> 
         params = model.m_step(expectation.stats)
 
 
-def first(model: GaussianMixtureModel, rows: Data, rng: np.random.Generator) -> Params:
+def first(model: EM, rows: Data, rng: np.random.Generator) -> Params:
     """Return equal weights, rows drawn at random as means, and the standard deviation of all rows.
 
     `fit` begins nearer to a maximum, where there is less to see.
     """
     y, params = rows["Y"], model.start(rows, rng)
-    means = rng.choice(y, model.K, replace=False)
-    covariances = np.full_like(params["covariances"], np.var(y))
-    return {"weights": np.full(model.K, 1 / model.K), "means": means, "covariances": covariances}
+    weights = np.full_like(params["weights"], 1 / len(params["weights"]))
+    means = rng.choice(y, len(weights), replace=False)
+    return {"weights": weights, "means": means, "covariances": np.full_like(params["covariances"], np.var(y))}
 
 
 def _ends(y: np.ndarray) -> tuple[float, float]:
@@ -69,10 +78,13 @@ def _ends(y: np.ndarray) -> tuple[float, float]:
     return float(y.min()) - margin, float(y.max()) + margin
 
 
-def _densities(model: GaussianMixtureModel, params: Params, x: np.ndarray) -> np.ndarray:
+def _densities(model: Model, params: Params, x: np.ndarray) -> np.ndarray:
     """Return the density of each component times its weight, and that of the mixture, (K + 1, places)."""
+    assert isinstance(model, Latent)
+    assert isinstance(model, Observable)
     places = {"Y": x[:, None], "column": np.array(["x"])}
-    mixture = np.exp(model.likelihood(params, places).logpdf(places["Y"]))
+    law: Any = model.likelihood(params, places)
+    mixture = np.exp(law.logpdf(places["Y"]))
     shares = model.component_probabilities(params, places)
     return np.vstack([shares.T * mixture, mixture])
 
