@@ -1,4 +1,4 @@
-"""What a model is, what it can do, and how models are found: all that a model's author imports is exported here."""
+"""Base classes, fields and input types of models: everything that a model's author imports."""
 
 from bayeszoo.data.read import Example
 from bayeszoo.distributions.posterior import Posterior

@@ -1,4 +1,4 @@
-"""Statistics of rows that were read in parts and not kept: what `chunks.accumulate` makes and `fit` takes."""
+"""Statistics of rows that were read in parts and not kept: made by `accumulate`, fitted by `fit`."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from bayeszoo.model.capabilities import Sufficient
 
 @dataclass(frozen=True, eq=False)
 class Accumulated:
-    """A model's statistics of a whole file, and what else a fit has to know of its rows: `accumulate` makes it."""
+    """A model's sufficient statistics of a whole file, and the facts about its rows that a fit needs."""
 
-    model: Model  # whose statistics they are; another's may be the same, which `require` tells
-    stats: Any  # of all rows; None of a model that has none, and was fitted to rows in files
-    like: Data  # none of the rows: the names, types and labels of their arrays
+    model: Model  # the model of the statistics; `require` tells whether another model's are the same
+    stats: Any  # of all rows; None if the model has none and was fitted to rows in files
+    like: Data  # arrays without rows: their names, types and labels
     rows: int  # the number of rows kept
-    digest: str  # SHA-256 of the rows, whatever parts they were read in; it is not that of the same rows as `Data`
+    digest: str  # SHA-256 of the rows, independent of the parts; it differs from `Data.digest` of the same rows
     source: str = ""  # the base name of the file
     columns: Mapping[str, str] = field(default_factory=dict)  # the user's column for each role
-    notes: tuple[str, ...] = ()  # everything that was done to the rows or is remarkable about them
-    probe: Data | None = None  # a few of the rows, by which it is told whether another model's statistics are the same
+    notes: tuple[str, ...] = ()  # changes made to the rows, and remarks about them
+    probe: Data | None = None  # a few rows, to compare another model's statistics with these
     reading: Mapping[str, Any] = field(default_factory=dict)  # as `Data.reading`, with ``rows`` read at a time
 
     def __repr__(self) -> str:
-        """Say what the statistics are of."""
+        """Name the statistics, the number of rows, the file and the model."""
         statistics = "nothing" if self.stats is None else type(self.stats).__name__
         return f"Accumulated({statistics} of {self.rows} rows; from {self.source}; for {self.model})"
 
     def require(self, model: Model) -> None:
         """Raise `InputError` unless these are the statistics that ``model`` has of the rows.
 
-        They are when the models are equal; or when both have the same statistics of the first rows, to the last digit.
+        They are if the models are equal, or if both have exactly the same statistics of the first rows.
         """
         refuse_other_labels(model.labels, self.like)
         sufficient(model)
@@ -48,14 +48,16 @@ class Accumulated:
             return
         if model.inputs != self.model.inputs or self.probe is None or not self._same_statistics(model, self.probe):
             raise InputError(
-                f"the statistics are those of {self.model}, not of {model}",
+                f"the statistics were accumulated for {self.model}, not for {model}",
                 "wrong_statistics",
-                hint="accumulate them again",
+                hint="accumulate again for this model",
             )
 
     def _same_statistics(self, model: Model, probe: Data) -> bool:
-        mine, other = (arrays_of(sufficient(each).statistics(probe)) for each in (model, self.model))
-        return mine.keys() == other.keys() and all(np.array_equal(mine[name], other[name]) for name in mine)
+        of_model, of_self = (arrays_of(sufficient(owner).statistics(probe)) for owner in (model, self.model))
+        return of_model.keys() == of_self.keys() and all(
+            np.array_equal(of_model[name], of_self[name]) for name in of_model
+        )
 
 
 def sufficient(model: Model) -> Sufficient[Any]:
@@ -68,19 +70,19 @@ def sufficient(model: Model) -> Sufficient[Any]:
 
 
 def rows_of(data: Data | Accumulated) -> Data:
-    """Return the rows, or raise the `InputError` that says that they were not kept."""
+    """Return the rows, or raise `InputError` if they were not kept."""
     if isinstance(data, Accumulated):
         if data.stats is None:
-            hint = "give the rows, or fit to what bz.read reads at once"
+            hint = "read all rows with bz.read"
             raise InputError(
-                f"this needs the {data.rows} rows at once, and they were not kept together", "needs_rows", hint=hint
+                f"this needs the {data.rows} rows together, and they are kept file by file", "needs_rows", hint=hint
             )
         raise InputError(f"this needs the {data.rows} rows, and only their statistics were kept", "needs_rows")
     return data
 
 
 def like_of(data: Data | Accumulated) -> Data:
-    """Return the data, or where only statistics were kept none of the rows, with the same names, types and labels."""
+    """Return the data; or, if only statistics were kept, arrays without rows but with their types and labels."""
     return data.like if isinstance(data, Accumulated) else data
 
 
@@ -90,52 +92,52 @@ def stats_of(model: Model, data: Data | Accumulated) -> Any:
 
 
 def arrays_of(stats: Stats | None) -> dict[str, np.ndarray]:
-    """Return the fields of statistics as arrays, those of the parts of several as ``0.counts``, ``1.0.counts``.
+    """Return the fields of statistics as arrays; fields of nested parts are called ``0.counts``, ``1.0.counts``.
 
-    Raises `InputError` when one is not numbers, which cannot be stored.
+    Raises `InputError` for a field that is not numeric: it cannot be stored.
     """
     if stats is None:
         return {}
     if isinstance(stats, Several):
-        each = ((i, arrays_of(part)) for i, part in enumerate(stats.parts))
-        return {f"{i}.{name}": values for i, arrays in each for name, values in arrays.items()}
+        of_parts = ((i, arrays_of(part)) for i, part in enumerate(stats.parts))
+        return {f"{i}.{name}": values for i, arrays in of_parts for name, values in arrays.items()}
     arrays = {f.name: np.asarray(getattr(stats, f.name)) for f in fields(stats)}
     for name, values in arrays.items():
         if values.dtype.kind not in "biuf":
             raise InputError(
-                f"{type(stats).__name__}.{name} is {values.dtype}: only statistics of numbers are kept",
+                f"{type(stats).__name__}.{name} is {values.dtype}: only numeric statistics can be stored",
                 "wrong_statistics",
             )
     return arrays
 
 
 def _filled(empty: Stats, arrays: Mapping[str, Any]) -> Stats:
-    """Return statistics of the type of ``empty`` with the fields that `arrays_of` returned."""
+    """Return statistics of the type of ``empty`` with the arrays of `arrays_of` as fields."""
     if not isinstance(empty, Several):
         return type(empty)(**arrays)
-    of_parts = list[dict[str, Any]]({} for _ in empty.parts)
+    arrays_of_parts = list[dict[str, Any]]({} for _ in empty.parts)
     for name, values in arrays.items():
-        place, rest = name.split(".", 1)
-        of_parts[int(place)][rest] = values
-    return replace(empty, parts=tuple(map(_filled, empty.parts, of_parts)))
+        number, field_name = name.split(".", 1)
+        arrays_of_parts[int(number)][field_name] = values
+    return replace(empty, parts=tuple(map(_filled, empty.parts, arrays_of_parts)))
 
 
 def rebuilt(model: Model, like: Data, arrays: Mapping[str, np.ndarray]) -> Any:
-    """Make the statistics again from the arrays that `arrays_of` returned; ``like`` is none of the rows."""
+    """Rebuild statistics from the arrays that `arrays_of` returned; ``like`` has no rows."""
     if not isinstance(model, Sufficient):
         return None
     axes = {name: values.ndim for name, values in arrays.items() if values.dtype.kind in "biuf"}
     try:
         empty = sufficient(model).statistics(like)
         is_whole = axes == {name: values.ndim for name, values in arrays_of(empty).items()}
-    except Exception:  # of arrays of any name and type
+    except Exception:  # arrays from a file may have any name and type
         is_whole = False
     if not is_whole:
-        problem = f"the statistics stored with the fit are none that {model.name} has"
+        problem = f"the stored statistics have other names or shapes than those of {model.name}"
         raise InputError(problem, "no_capability", hint="fit again, or ask who made the file")
-    # a single float as NumPy's, which PyTensor reads as 64 bits; a whole number as Python's, which has no end
-    single = {name: int(a) if a.dtype.kind in "biu" else np.float64(a) for name, a in arrays.items() if not a.ndim}
-    return _filled(empty, {**arrays, **single})
+    # scalar floats become NumPy's, which PyTensor reads as 64 bits; integers Python's, which have no limit
+    scalars = {name: int(a) if a.dtype.kind in "biu" else np.float64(a) for name, a in arrays.items() if not a.ndim}
+    return _filled(empty, {**arrays, **scalars})
 
 
 def digest_of(stats: Any) -> str:
@@ -144,7 +146,7 @@ def digest_of(stats: Any) -> str:
 
 
 def described(like: Data, labels: tuple[str, ...]) -> dict[str, Any]:
-    """Return the names, types and shapes of the arrays of none of the rows, and their labels, ready for JSON."""
+    """Describe arrays without rows for JSON: the type and shape of each, or its labels."""
     return {
         name: {"labels": values.tolist()} if name in labels else {"type": values.dtype.str, "shape": values.shape[1:]}
         for name, values in like.items()
@@ -152,9 +154,11 @@ def described(like: Data, labels: tuple[str, ...]) -> dict[str, Any]:
 
 
 def none_of_the_rows(arrays: Mapping[str, Mapping[str, Any]], **more: Any) -> Data:
-    """Make the arrays again that `described` described."""
+    """Rebuild the arrays without rows from the output of `described`."""
     empty = {
-        name: np.array(of["labels"], dtype=str) if "labels" in of else np.zeros((0, *of["shape"]), of["type"])
-        for name, of in arrays.items()
+        name: np.array(description["labels"], dtype=str)
+        if "labels" in description
+        else np.zeros((0, *description["shape"]), description["type"])
+        for name, description in arrays.items()
     }
     return Data(empty, **more)

@@ -1,6 +1,6 @@
-"""What every model is: the prior lives in the fields, the data in the arguments, and every method is a pure function.
+"""The base of all models: the prior lives in the fields, the data in the arguments, and methods are pure functions.
 
-What a model can do beyond this it says by its base classes, which `bayeszoo.model.capabilities` holds.
+A model declares what else it can do by its base classes, from `bayeszoo.model.capabilities`.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 
 def _same(first: Any, second: Any) -> bool:
-    """Compare class and fields: a number and a tuple differ, where NumPy would compare them entry by entry."""
+    """Compare class and fields; a number and a tuple differ, although NumPy would broadcast them."""
     if type(first) is not type(second):
         return NotImplemented
-    pairs = [(getattr(first, f.name), getattr(second, f.name)) for f in fields(first)]
-    return all(np.shape(own) == np.shape(other) and np.array_equal(own, other) for own, other in pairs)
+    values = [(getattr(first, f.name), getattr(second, f.name)) for f in fields(first)]
+    return all(np.shape(left) == np.shape(right) and np.array_equal(left, right) for left, right in values)
 
 
 Axes = Mapping[str, tuple[str, ...]]  # names of the axes of named arrays
@@ -56,26 +56,26 @@ class Model(ABC):
     examples : tuple of Example
         Real data sets that come with the model; the first is its default.
     dims : mapping of str to tuple of str
-        The axes of each parameter, or derived quantity, that has any.
+        The axes of each parameter or derived quantity that is not one number.
     labels : mapping of str to tuple of str
-        Of a model that was updated: the labels that its hyperparameters' entries belong to. `read` refuses others.
+        For an updated model: the labels of its hyperparameters' entries. `read` refuses other labels.
     without_moments : tuple of str
-        Derived quantities whose mean does not exist, however light the tails of some draws look: a ratio of numbers of
-        which the lower may be 0. Their quantiles are shown.
+        Derived quantities without a mean, even if the draws look light-tailed: ratios whose divisor may be 0. Their
+        quantiles are shown.
     nonnegative : tuple of str
-        Parameters and derived quantities that may not be negative; of a covariance matrix its diagonal. A fit that is
-        read back with others is refused.
+        Parameters and derived quantities that cannot be negative; of a covariance matrix its diagonal. A saved
+        fit with negative values is refused.
     probabilities : tuple of str
-        Those whose entries lie between 0 and 1.
+        Parameters and derived quantities with entries between 0 and 1.
     usual_method : str
-        The method where none is named: ``nuts``, unless another is exact and quicker, or NUTS stays at one mode.
+        The default method: ``nuts``, unless another is exact and quicker, or NUTS stays at one mode.
     own : tuple of str
-        Public methods that only this model has, and that no engine asks for.
+        Public methods that only this model has and no engine calls.
 
     Raises
     ------
     TypeError
-        When a subclass has a public method or attribute that no base declares, and that is not in ``own``: it is
+        When a subclass has a public method or attribute that no base declares and ``own`` does not name: it may be
         misspelt. A base of a family, made with ``family=True``, may declare further ones.
     """
 
@@ -98,9 +98,9 @@ class Model(ABC):
             _refuse_rows_without_names(cls)
         words = re.findall(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z0-9]+|[A-Z]+", cls.__name__)
         cls.name = "_".join(word.lower() for word in words)
-        cls.__eq__ = _same  # type: ignore[method-assign]  # which `dataclass` then keeps
+        cls.__eq__ = _same  # type: ignore[method-assign]  # `dataclass` then keeps it
 
-    def __init__(self, *values: object, **fields: object) -> None:  # which `dataclass` replaces
+    def __init__(self, *values: object, **fields: object) -> None:  # `dataclass` replaces it
         raise InputError(
             f"{type(self).__name__} is no dataclass",
             "not_a_model",
@@ -112,20 +112,20 @@ class Model(ABC):
             object.__setattr__(self, name, hyperparameter.cast(getattr(self, name)))
 
     def __str__(self) -> str:
-        """Name the model and its fields, but for switches at their defaults."""
+        """Name the model and its fields, without switches at their defaults."""
         return label_of(type(self), fields_of(self))
 
     def entries(self, name: str, size: int | tuple[int, ...]) -> np.ndarray:
         """Return a hyperparameter with an entry for each of ``size`` labels along its axes, or raise `InputError`."""
         values, shape = np.asarray(getattr(self, name), dtype=np.float64), np.atleast_1d(size)
-        own = values.shape
-        if own != tuple(shape[len(shape) - len(own) :]):
-            field, entries = hyperparameters(self)[name], " x ".join(map(str, own))
-            expected = f"the data {' x '.join(map(str, shape))} of {' and '.join(field.axes)}"
-            raise InputError(f"{field.label} has {entries} entries, {expected}", "wrong_shape")
-        each = np.empty(shape)
-        each[...] = values
-        return each
+        own_shape = values.shape
+        if own_shape != tuple(shape[len(shape) - len(own_shape) :]):
+            hyperparameter, entries = hyperparameters(self)[name], " x ".join(map(str, own_shape))
+            expected = f"the data {' x '.join(map(str, shape))} of {' and '.join(hyperparameter.axes)}"
+            raise InputError(f"{hyperparameter.label} has {entries} entries, {expected}", "wrong_shape")
+        array = np.empty(shape)
+        array[...] = values
+        return array
 
     def coords(self, data: Arrays) -> dict[str, Any]:
         """Return the labels along the axes of the parameters: those of the data."""
@@ -141,11 +141,11 @@ class Model(ABC):
 
     @property
     def has_origin(self) -> bool:
-        """Whether a number added to every outcome only moves the fields declared with ``location``."""
+        """Whether adding a number to every outcome only shifts the fields declared with ``location``."""
         return True
 
     def labelled(self, data: Arrays, before: Mapping[str, tuple[str, ...]] = MappingProxyType({})) -> Self:
-        """Return the model with the labels of the data that it was updated by, and of those ``before`` them."""
+        """Return the model with the labels of the data it was updated with, and of data ``before`` them."""
         model, is_binary = self.replaced(), "positive" in self.inputs.options
         object.__setattr__(model, "labels", labels_of(self.inputs.coords, is_binary, data, before))
         return model
@@ -155,11 +155,11 @@ class Model(ABC):
         return replace(self, **values)
 
     def leverage(self, data: Arrays) -> np.ndarray:
-        """Return the diagonal of the hat matrix of the posterior mean, shape (rows,); NaN where there is none."""
+        """Return the diagonal of the hat matrix of the posterior mean, shape (rows,); NaN where undefined."""
         return np.full(self.inputs.size(data), np.nan)
 
     def views(self) -> frozenset[View]:
-        """Return what a fit shows beyond its parameters; a base adds its own to those of the others."""
+        """Return the parts of the page about a fit; each base adds its own."""
         return frozenset()
 
     @classmethod
@@ -169,7 +169,7 @@ class Model(ABC):
 
     @classmethod
     def weak_given(cls, data: Arrays, given: Mapping[str, object]) -> Self:
-        """Return a model with some fields given, and the others weakly informative."""
+        """Return a model with some fields given and weakly informative values of the others."""
         weak = cls.weak(data)
         model = weak.replaced(**given)
         return model.labelled(data) if weak.labels else model
@@ -180,39 +180,39 @@ class Model(ABC):
 
     @abstractmethod
     def declare(self, data: Arrays) -> pm.Model:
-        """Write the joint density down in PyMC, as the textbook does, with named dims."""
+        """Declare the joint density in PyMC, as the textbook writes it, with named dims."""
 
     def compiled(self, data: Arrays) -> pm.Model:
-        """Declare the same density on a likelihood of our own with an analytic gradient; by default ``declare``."""
+        """Declare the same density with a compiled likelihood and analytic gradient; by default ``declare``."""
         return self.declare(data)
 
     def log_coefficient(self, data: Arrays) -> float:
-        """Return the log of how many ordered data sets the data of ``declare`` stand for, where they are counts."""
+        """Return the log number of ordered data sets that the data of ``declare`` stand for, if they are counts."""
         return 0.0
 
     def law(self, params: Params, seen: Arrays, new: Arrays, rng: np.random.Generator | None = None) -> RowLaw:
         """Return the distribution of new rows given the parameters and the rows seen; leading axes are draws.
 
-        ``rng`` draws what new rows have of their own, where that is not integrated out. Raises `NoRowLaw` where the
-        model does not say how rows are distributed.
+        ``rng`` draws parameters of the new rows that are not integrated out. Raises `NoRowLaw` where the model does not
+        define the distribution of rows.
         """
-        raise NoRowLaw(f"{self.name} does not say how its observations are distributed", "no_row_law")
+        raise NoRowLaw(f"{self.name} does not define the distribution of a row", "no_row_law")
 
     def held_out(self, params: Params, seen: Arrays, places: np.ndarray) -> RowLaw:
         """Return the distribution of each row at ``places`` given the parameters and all other rows seen.
 
-        Leading axes of the parameters are draws. Raises `NoRowLaw` where the model does not say it.
+        Leading axes of the parameters are draws. Raises `NoRowLaw` where the model does not define it.
         """
-        raise NoRowLaw(f"{self.name} does not say how one observation is distributed given the others", "no_row_law")
+        raise NoRowLaw(f"{self.name} does not define the distribution of a row given the others", "no_row_law")
 
     def own_parameters(self, params: Params, new: Arrays, rng: np.random.Generator | None) -> dict[str, Any]:
         """Draw row-level parameters of new rows, given the shared parameters.
 
-        Raises `InputError` where the model does not say how.
+        Raises `InputError` where the model cannot.
         """
         axis = str(self.inputs.row_names)
-        known = f"the fit has no {axis} {joined(new[axis].tolist())}, and {self.name} has parameters of each"
-        raise InputError(known, "no_capability", hint="leave it out")
+        problem = f"{self.name} has parameters for each {axis}, and the fit has no {axis} {joined(new[axis].tolist())}"
+        raise InputError(problem, "no_capability", hint="leave out these rows")
 
     def derived(self, params: Params) -> dict[str, Any]:
         """Return other quantities that follow from the parameters; leading axes are draws, others are in ``dims``.
@@ -222,7 +222,7 @@ class Model(ABC):
         return {}
 
     def remarks(self, stats: Any, data: Arrays) -> tuple[str, ...]:
-        """Return lines to be said with every fit; ``stats`` are None of a model that is not `Sufficient`."""
+        """Return remarks to show with every fit; ``stats`` are None if the model is not `Sufficient`."""
         return ()
 
     def remarks_of_draws(self, draws: Params) -> tuple[str, ...]:
@@ -230,60 +230,60 @@ class Model(ABC):
         return ()
 
     def hazards(self, stats: Any) -> list[Check]:
-        """Check what draws cannot see, such as several modes; every fit by sampling or approximation is held to it."""
+        """Check for what draws cannot show, such as several modes; sampled and approximate fits must pass."""
         return []
 
     def possible(self, data: Arrays) -> Iterator[Arrays] | None:
-        """Go through every data set of a few observations with the labels of ``data``, or None: they have no end."""
+        """Iterate over all data sets of a few observations with the labels of ``data``; None if infinitely many."""
         return self.inputs.possible(data)
 
     def excerpt(self, data: Arrays) -> Arrays:
-        """Return a part of large data, on which the contract is checked."""
+        """Return a part of large data for checks of the contract."""
         return data
 
     def cost(self, data: Arrays) -> float:
-        """Return the operations of one step of EM or variational Bayes; 0 where they are few."""
+        """Return the number of operations of one step of EM or variational Bayes; 0 if small."""
         return 0.0
 
     def moments_below(self, data: Arrays) -> float:
         """Return the order below which moments of a new row exist: a mean needs more than 1, an sd more than 2.
 
-        Known from the model, as draws do not show a tail that few of them reach; by default nothing is known.
+        It must come from the model: draws do not show rare tails. Infinite by default.
         """
         return math.inf
 
     @property
     def lower_bounds(self) -> Mapping[str, float]:
-        """What fields must exceed, other than 0: `bz.empirical_bayes` stays above."""
+        """Lower bounds of fields other than 0: `bz.empirical_bayes` stays above them."""
         return {}
 
 
 def _refuse_unknown_steps(model: type[Model]) -> None:
-    """Refuse a public method or attribute that no base declares, and say which one it may be meant for."""
+    """Refuse a public method or attribute that no base declares, and suggest a similar name."""
     declared = {name for base in model.__mro__[1:] for name in (*vars(base), *inspect.get_annotations(base))}
     annotated = {name for name, kind in inspect.get_annotations(model).items() if "ClassVar" not in str(kind)}
     for name in sorted(vars(model).keys() - declared - annotated - {*model.own}):
         if not name.startswith("_"):
             close = get_close_matches(name, declared, 1)
-            hint = f"did you mean {close[0]}?" if close else "a method of this model alone is named in `own`"
-            raise TypeError(f"{model.__name__}.{name} is no step of any of its bases: {hint}")
+            hint = f"did you mean {close[0]}?" if close else "name methods of this model alone in `own`"
+            raise TypeError(f"{model.__name__}.{name} is not a step of its bases: {hint}")
 
 
 def _refuse_rows_without_names(model: type[Model]) -> None:
-    """Refuse parameters along ``row`` of data whose rows have no names: nothing would tell new rows apart."""
+    """Refuse parameters along ``row`` of data whose rows have no names: new rows could not be matched."""
     dims, inputs = getattr(model, "dims", {}), getattr(model, "inputs", None)
     if not isinstance(dims, Mapping) or inputs is None or inputs.row_names is not None:
         return
     if of_rows := [name for name, axes in dims.items() if "row" in axes]:
-        why = f"{model.__name__}.{of_rows[0]} has an entry for each row, and its inputs do not name rows"
-        raise TypeError(f"{why}: take inputs that do, whose `row_names` is the axis of such a parameter")
+        problem = f"{model.__name__}.{of_rows[0]} has an entry for each row, but its inputs do not name rows"
+        raise TypeError(f"{problem}: use inputs whose `row_names` is the axis of this parameter")
 
 
 def label_of(model: type[Model], values: Mapping[str, object]) -> str:
     """Name a model with its fields, without non-numeric fields at their defaults."""
-    known = hyperparameters(model)
+    declared = hyperparameters(model)
     defaults = {f.name: f.default for f in fields(model)}
-    shown = {name: value for name, value in values.items() if name in known or value != defaults.get(name)}
+    shown = {name: value for name, value in values.items() if name in declared or value != defaults.get(name)}
     return f"{model.name}({', '.join(f'{name}={text(value)}' for name, value in shown.items())})"
 
 
@@ -302,13 +302,13 @@ def _plain(value: object) -> Any:
 
 
 def chosen_by_data(model: Model, given: Collection[str]) -> bool:
-    """Say whether `weak_given` has shaped a prior: whether a field of it that was not given is not the textbook's."""
-    own = fields_of(type(model)())  # == of dataclasses fails where one has numbers and the other a number
-    others = {*given, *(name for name, field in hyperparameters(model).items() if field.whole)}
-    return any(value != own.get(name) for name, value in fields_of(model).items() if name not in others)
+    """Say whether `weak_given` changed the prior: a prior field that was not given differs from its default."""
+    defaults = fields_of(type(model)())  # == of dataclasses fails between a tuple and a number
+    not_chosen = {*given, *(name for name, field in hyperparameters(model).items() if field.whole)}
+    return any(value != defaults.get(name) for name, value in fields_of(model).items() if name not in not_chosen)
 
 
 def number_of_parameters(model: Model, data: Arrays) -> int:
-    """Return how many numbers the parameters with axes have, those of single rows included."""
+    """Return the number of entries of all parameters with axes, including those of single rows."""
     sizes = model.sizes(data)
     return sum(math.prod(sizes.get(axis, 1) for axis in axes) for axes in model.dims.values())

@@ -1,6 +1,6 @@
-"""What a model can do beyond being declared and simulated: abstract classes that it names as its bases.
+"""Capabilities of models beyond declaration and simulation: abstract classes that a model names as bases.
 
-Required steps are abstract. Optional ones have a neutral default here, so that engines call them without looking. The
+Required steps are abstract. Optional ones have a neutral default here, so that engines call them without tests. The
 engines (`bayeszoo.inference`) are written once; a model supplies the steps. CONTRACT.md gives the reason for each.
 """
 
@@ -36,7 +36,7 @@ class EM(Model):
 
     @abstractmethod
     def start(self, data: Any, rng: np.random.Generator) -> dict[str, Any]:
-        """Return parameters to climb from, at random."""
+        """Return random starting parameters."""
 
     @abstractmethod
     def e_step(self, params: Params, data: Any) -> Expectation:
@@ -55,34 +55,34 @@ class EM(Model):
 
     @abstractmethod
     def free_parameters(self, stats: Any) -> int:
-        """Return how many numbers the likelihood is maximized over; ``stats`` are the data where there are none."""
+        """Return the number of free parameters; ``stats`` are the data if the model has no statistics."""
 
     def unbounded(self, data: Any) -> str:
-        """Say why the posterior density has no maximum; nothing where it has one."""
+        """Say why the posterior density has no maximum; empty if it has one."""
         return ""
 
     def degenerate(self, params: Params, stats: Any) -> str:
-        """Say by expected statistics why a maximum of the likelihood is degenerate; nothing where it is an answer."""
+        """Say, from expected statistics, why a maximum of the likelihood is degenerate; empty if it is not."""
         return ""
 
     def undetermined(self, params: Params, data: Any, stats: Any, flat: bool) -> str:
-        """Say, also by expected statistics, why a maximum is one of many as high; nothing where it is not."""
+        """Say, from data and expected statistics, why a maximum is not unique; empty if it is."""
         return ""
 
     def log_rows(self, params: Params, data: Any) -> np.ndarray | None:
-        """Return the log density of each row given those before, of shape (..., rows), where that is known."""
+        """Return the log density of each row given earlier rows, shape (..., rows); None if not known."""
         return None
 
     def coordinates(self, data: Any) -> Coordinates | None:
-        """Return coordinates in which the climb is accelerated; None where it is not."""
+        """Return coordinates for acceleration of EM; None without acceleration."""
         return None
 
     def chart(self, params: Params, stats: Any, flat: bool) -> Chart | None:
-        """Return coordinates about parameters, by slopes in which (``flat`` of the likelihood) the climb goes on."""
+        """Return coordinates about parameters for gradient steps after EM, of the likelihood if ``flat``."""
         return None
 
     def closed_mle(self, stats: Any) -> dict[str, Any] | None:
-        """Return the maximum of the likelihood of these data in closed form; None where it has none."""
+        """Return the maximum of the likelihood in closed form; None without one."""
         return None
 
     def mle_certificate(self, stats: Any, params: Params) -> list[Check]:
@@ -94,11 +94,11 @@ class Variational(Model):
     """Coordinate ascent finds the best factorized approximation q(z) q(theta), with its complete ELBO."""
 
     chosen_by_vb: ClassVar[tuple[str, ...]] = ()
-    """The fields that `vb_choose` can choose."""
+    """The fields that `vb_choose` can optimize."""
 
     @abstractmethod
     def vb_start(self, data: Any, rng: np.random.Generator) -> Any:
-        """Return q(theta) to climb from, at random."""
+        """Return a random starting q(theta)."""
 
     @abstractmethod
     def vb_e_step(self, q: Any, data: Any) -> Expectation:
@@ -110,7 +110,7 @@ class Variational(Model):
 
     @abstractmethod
     def divergence(self, q: Any) -> float:
-        """Return KL(q(theta) || prior) in nats: the ELBO is the E-step's value less this."""
+        """Return KL(q(theta) || prior) in nats: the ELBO is the E-step's value minus this."""
 
     @abstractmethod
     def vb_posterior(self, q: Any) -> Posterior:
@@ -118,57 +118,57 @@ class Variational(Model):
 
     @abstractmethod
     def vb_log_density(self, q: Any, params: Params) -> Any:
-        """Return the log density of q(theta), averaged over the orders of labels that mean nothing.
+        """Return the log density of q(theta), averaged over permutations of exchangeable labels.
 
         Leading axes of the parameters are draws.
         """
 
     def vb_log_densities(self, qs: Sequence[Any], params: Params) -> np.ndarray:
-        """Return `vb_log_density` of each of several q(theta), of shape (Q, draws), at draws with one leading axis."""
+        """Return `vb_log_density` of Q densities q(theta) at draws with one leading axis, shape (Q, draws)."""
         return np.array([self.vb_log_density(q, params) for q in qs])
 
     def vb_row_terms(self, q: Any, data: Any) -> np.ndarray | None:
-        """Return the log normalizer of each row, of shape (rows,), where that is known: it tells optima apart."""
+        """Return the log normalizer of each row, shape (rows,), to tell optima apart; None if not known."""
         return None
 
     def vb_coordinates(self, data: Any) -> Coordinates | None:
-        """Return coordinates of q(theta) in which the climb is accelerated; None where it is not."""
+        """Return coordinates of q(theta) for acceleration; None without acceleration."""
         return None
 
     def occupied(self, q: Any) -> int | None:
-        """Return how many components the data use; None where there are none to count."""
+        """Return the number of occupied components; None without components."""
         return None
 
     def live(self, params: Params) -> np.ndarray | None:
-        """Return how many components are in use at each draw (...); None where a draw does not tell."""
+        """Return the number of occupied components at each draw (...); None if a draw does not tell."""
         return None
 
     def vb_choose(self, q: Any, over: Sequence[str]) -> tuple[Self, Any]:
-        """Return the model whose fields named in ``over`` make the ELBO largest at q, and q under its prior."""
+        """Return the model with fields ``over`` that maximize the ELBO at q, and q under its prior."""
         return self, q
 
 
 class Stochastic(Variational):
-    """Each row has parameters of its own, and q of all others is learned from some rows at a time (online_vb)."""
+    """Rows have their own parameters, and q of the shared ones is learned from minibatches (online_vb)."""
 
     @abstractmethod
     def vb_local(self, q: Any, data: Arrays) -> Any:
-        """Return q with the best factors of these rows' own parameters, the others held."""
+        """Return q with the best factors of these rows' parameters, the other factors fixed."""
 
     @abstractmethod
     def vb_scaled(self, stats: Any, factor: float) -> Any:
-        """Return expected statistics of ``factor`` times as many rows; those of single rows stay."""
+        """Return expected statistics of ``factor`` times as many rows; statistics of single rows stay."""
 
     @abstractmethod
     def vb_mixed(self, q: Any, other: Any, share: float) -> Any:
-        """Return q with ``share`` of the other's natural parameters and the rest its own, for what rows share."""
+        """Return q with shared natural parameters ``(1 - share)`` its own plus ``share`` those of ``other``."""
 
 
 class Enumerable(Latent):
-    """Parameters can be integrated out given an assignment of the rows; of few rows all assignments are summed over."""
+    """Parameters can be integrated out given an assignment of rows; with few rows all assignments are enumerated."""
 
     latent_unit: ClassVar[str] = "row"
-    """What has a latent variable: a row, or a word."""
+    """The unit with a latent variable: a row, or a word."""
 
     @abstractmethod
     def log_joint(self, assignments: np.ndarray, data: Arrays) -> np.ndarray:
@@ -183,92 +183,92 @@ class Enumerable(Latent):
         return None
 
     def log_partitions(self, partitions: np.ndarray, data: Arrays) -> np.ndarray | None:
-        """Return log p(y, partition), summed over the labels of its clusters, (M,); by default None.
+        """Return log p(y, partition), summed over the labels of its clusters, shape (M,); None by default.
 
-        Partitions (M, rows) number clusters by their first rows. Where it is given, partitions are summed over and not
-        assignments: these are far fewer where components are many.
+        Partitions (M, rows) number clusters by their first rows. With this step partitions are enumerated instead of
+        assignments: they are far fewer if components are many.
         """
         return None
 
     @classmethod
     def sums_partitions(cls) -> bool:
-        """Say whether partitions of the rows are summed over, and not assignments to components."""
+        """Say whether partitions of the rows are enumerated, instead of assignments to components."""
         return cls.log_partitions is not Enumerable.log_partitions
 
     def with_labels(self, partition: np.ndarray, data: Arrays, rng: np.random.Generator) -> np.ndarray:
-        """Draw the component of each row given which rows are together; by default clusters have their own numbers."""
+        """Draw the component of each row given a partition; by default clusters keep their numbers."""
         return partition
 
     def latents(self, data: Arrays) -> int:
-        """Return how many latent variables the data have."""
+        """Return the number of latent variables."""
         return int(self.inputs.size(data))
 
     def shortened(self, data: Arrays, most: int) -> Arrays:
-        """Return a part of the data with at most N latent variables."""
+        """Return a part of the data with at most ``most`` latent variables."""
         return self.inputs.split(data, most)[0]
 
     def one_component(self) -> Self:
-        """Return the model with one component, and nothing hidden."""
+        """Return the model with one component, in which nothing is latent."""
         return self.replaced(K=1)
 
 
 class Gibbs(Model):
-    """Latent variables can be drawn given all else, and parameters given these: Gibbs sampling."""
+    """Gibbs sampling: latent variables are drawn given the rest, and parameters given latent variables."""
 
     gibbs_options: ClassVar[Mapping[str, int]] = {}
-    """Defaults of the method's options that are not the usual ones, as ``thin`` where few sweeps do for a draw."""
+    """Defaults of the method's options that differ from the usual ones, such as ``thin``."""
 
     @abstractmethod
     def gibbs(self, data: Arrays, rng: np.random.Generator) -> GibbsChain:
-        """Return a chain, started at random; everything that it draws is from ``rng``."""
+        """Return a chain with a random start; all its draws use ``rng``."""
 
 
 class Collapsed(Gibbs):
     """Parameters can be integrated out, and each latent variable drawn given all others: collapsed Gibbs sampling."""
 
     is_annealed: ClassVar[bool] = True
-    """Whether its chains heed powers while they warm up; those of mixtures end in poor modes by that."""
+    """Whether warmup anneals the posterior by powers; mixtures then end in poor modes."""
 
 
 class PointMasses(Model):
-    """Some parameters take a value, as 0, with positive probability: they have no density, no gradients and no mode.
+    """Some parameters equal a value, such as 0, with positive probability: no density, no gradient and no mode.
 
-    Densities of the posterior are of such a parameter's other values, and at the value itself its probability.
-    `declare` has discrete variables in its place, and the parameter as a deterministic; methods that follow a density
+    The posterior density at that value is its probability, and elsewhere a density.
+    `declare` has discrete variables in place of the parameter, which is deterministic; methods that follow a density
     are not offered.
     """
 
     atoms: ClassVar[tuple[str, ...]]
-    """Names of such parameters, and of discrete derived quantities."""
+    """Names of these parameters, and of discrete derived quantities."""
 
     @abstractmethod
     def augmented(self, params: Params, data: Arrays, rng: np.random.Generator) -> tuple[dict[str, Any], float]:
-        """Return values of the free variables of `declare` at a point, and the log density of the others.
+        """Return values of the free variables of `declare` at a point, and the log density of those not in the point.
 
-        The latter is drawn by ``rng``.
+        The latter are drawn by ``rng``.
         """
 
 
 class Symmetric(Model):
-    """The labels of the components mean nothing: the posterior is the same under each of their permutations."""
+    """Component labels are exchangeable: the posterior is invariant under their permutations."""
 
     signed: ClassVar[tuple[str, ...]] = ()
-    """For factors, whose signs mean nothing either: the parameters that change sign, the loadings first."""
+    """For factors, whose signs are arbitrary too: the parameters that change sign, loadings first."""
     unread: ClassVar[str] = ""
-    """Why parameters of single components are not shown, even where draws could be put in one order."""
+    """Why parameters of single components are not shown, even if draws could be aligned."""
     prior_orders_labels: ClassVar[bool] = False
-    """Whether the prior tells labels apart that are `unread` all the same, as the sticks of a Dirichlet process."""
+    """Whether the prior orders labels that are `unread` nevertheless, such as sticks of a Dirichlet process."""
 
     @abstractmethod
     def exchangeable_axis(self) -> str | None:
-        """Return the axis whose labels may be permuted, by its name in ``dims``, with which ``name_2`` is permuted too.
+        """Return the axis, as in ``dims``, with exchangeable labels; the axis ``name_2`` is permuted with it.
 
-        None where the prior tells the labels apart, unless they are `unread`.
+        None if the prior tells the labels apart, unless they are `unread`.
         """
 
     @abstractmethod
     def invariants(self, params: Params, data: Any) -> dict[str, Any]:
-        """Return quantities that do not depend on the labels; leading axes are draws. The gate looks at these."""
+        """Return quantities that do not depend on the labels; leading axes are draws. The gate judges these."""
 
 
 def has_step(step: str) -> Callable[[type[Model]], bool]:
@@ -291,36 +291,36 @@ CAPABILITIES: Mapping[str, Callable[[type[Model]], bool]] = {
 
 
 def is_integrated(model: type[Model]) -> bool:
-    """Say whether the exact posterior and evidence of a class are by quadrature."""
+    """Say whether the exact posterior and evidence of a class come from quadrature."""
     if issubclass(model, LogConcave):
         return model.integrated
     return issubclass(model, Conditional) and len(model.quadrature or model.outer) <= MOST_OUTER
 
 
 def has_vectors(model: type[Model]) -> bool:
-    """Say whether outer parameters of a class are vectors, which have exact answers where their entries are few."""
+    """Say whether a class has outer vectors, which have exact answers only if their entries are few."""
     return issubclass(model, Conditional) and bool(model().outer_shapes())
 
 
 def has_few_outer(model: type[Model]) -> bool:
-    """Say whether there is a small model of the kind, with few outer numbers."""
+    """Say whether a class has a small version with few outer numbers."""
     return issubclass(model, Conditional) and model.few_outer is not Conditional.few_outer
 
 
 def predicts_by_points(model: type[Model]) -> bool:
-    """Say whether the quadrature of an exact fit predicts rows: given its points they have a distribution."""
+    """Say whether an exact fit predicts rows by its quadrature: rows have a law given each point."""
     return is_integrated(model) and (not issubclass(model, Conditional) or model.has_law_given_outer())
 
 
 def is_log_concave(model: Model) -> TypeGuard[LogConcave]:
-    """Say whether the log joint density is concave in all parameters, given none of them."""
+    """Say whether the log joint density is concave in all parameters, without ``given``."""
     return isinstance(model, LogConcave) and not model.given
 
 
 def is_exact(model: type[Model]) -> bool:
     """Say whether a class has an exact posterior and evidence: in closed form, or by quadrature.
 
-    A class whose exact answers are of some data only raises `NumericalError` for the others.
+    A class with exact answers for some data only raises `NumericalError` for the others.
     """
     return issubclass(model, ClosedForm) or is_integrated(model)
 
@@ -335,10 +335,10 @@ def capabilities(model: type[Model]) -> tuple[str, ...]:
 
 
 def exchangeable_axis(model: Model) -> str | None:
-    """Return the axis whose labels mean nothing; None where all labels mean something."""
+    """Return the axis whose labels are exchangeable; None if there is none."""
     return model.exchangeable_axis() if isinstance(model, Symmetric) else None
 
 
 def rows_have_parameters(model: Model) -> bool:
-    """Say whether some parameters are of single rows, as the proportions of a document: rows are then not left out."""
+    """Say whether single rows have parameters, such as a document's proportions: rows cannot be left out then."""
     return bool(row_axes(model))

@@ -1,4 +1,4 @@
-"""Closed forms that a model may have, and models that are one conjugate block, which has all of them."""
+"""Bases of models with closed forms, and of models that are one conjugate block."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Sufficient[S: Stats](Model, family=True):
-    """The likelihood depends on the data only through statistics that add up, so its cost does not grow with N."""
+    """The likelihood depends on the data only through additive statistics, so its cost does not grow with N."""
 
     @abstractmethod
     def statistics(self, data: Arrays) -> S:
@@ -33,7 +33,7 @@ class Sufficient[S: Stats](Model, family=True):
         """Declare the density of the ordered data from the statistics, with the variables of ``declare``."""
 
     def log_likelihood(self, stats: S, params: Params) -> Any:
-        """Return the log density of the ordered data; leading axes are draws. None where only rows give it."""
+        """Return the log density of the ordered data; leading axes are draws. None if it needs the rows."""
         return None
 
 
@@ -46,7 +46,7 @@ class ClosedForm[S: Stats](Sufficient[S], family=True):
     along_points: ClassVar[tuple[str, ...]] = ()
     """Fields that `at_points` may set to many values at once in `posterior` and `log_evidence`.
 
-    Of the class that says it alone: a subclass may have other steps.
+    It holds for the class that defines it only: a subclass may have other steps.
     """
 
     def at_points(self, fields: Params) -> Self:
@@ -63,7 +63,7 @@ class ClosedForm[S: Stats](Sufficient[S], family=True):
 
     @abstractmethod
     def posterior(self, stats: S) -> Posterior:
-        """Return the posterior; of empty data, the prior."""
+        """Return the posterior; without data, the prior."""
 
     @abstractmethod
     def log_evidence(self, stats: S) -> float:
@@ -74,15 +74,15 @@ class ClosedForm[S: Stats](Sufficient[S], family=True):
         return None
 
     def log_evidence_counts(self, stats: S) -> float:
-        """Return the log marginal likelihood of a table of counts, in whatever order."""
+        """Return the log marginal likelihood of a table of counts, without the order of its rows."""
         return self.log_evidence(stats) + stats.log_coefficient
 
     def derived_marginals(self, stats: S) -> dict[str, Marginal]:
-        """Return the distributions of quantities of ``derived``, where these are known."""
+        """Return the posterior distributions of quantities of ``derived`` that have a closed form."""
         return {}
 
     def figures(self, stats: S) -> dict[str, float]:
-        """Return numbers that an exact fit shows with the evidence; NaN is shown as withheld."""
+        """Return numbers to show with the evidence of an exact fit; NaN is shown as withheld."""
         return {}
 
 
@@ -95,7 +95,7 @@ class Predictive[S: Stats](ClosedForm[S], family=True):
 
 
 class Conjugate[S: Stats](Predictive[S], family=True):
-    """The posterior is of the prior's family: it can be the prior of the next data."""
+    """The posterior is in the prior's family: it can be the prior for the next data."""
 
     @abstractmethod
     def updated(self, stats: S) -> Self:
@@ -118,12 +118,12 @@ class PointEstimates[S: Stats](ClosedForm[S], family=True):
         """Return the maximum of the likelihood, or raise `NumericalError`."""
 
     def certificate(self, stats: S, params: Params) -> list[Check]:
-        """Check that a point is the mode, where the density has corners and small steps do not tell it."""
+        """Check that a point is the mode, for densities with corners, where small steps do not show it."""
         return []
 
 
 class ConjugatePrior[S: Stats](Protocol):
-    """A prior of all parameters whose posterior is of the same kind: a block, or several of them."""
+    """A conjugate prior of all parameters: one block, or several."""
 
     @property
     def free_parameters(self) -> int:
@@ -137,55 +137,55 @@ class ConjugatePrior[S: Stats](Protocol):
         """Return the posterior given statistics."""
 
     def log_evidence(self, stats: S) -> np.ndarray:
-        """Log density of the ordered rows, parameters integrated out: terms that add up to it."""
+        """Return terms that add up to the log marginal likelihood of the ordered rows."""
 
     def posterior(self) -> Posterior:
         """Return the distribution of all parameters."""
 
     def mode(self) -> dict[str, np.ndarray]:
-        """Return where the density is highest."""
+        """Return the mode of the density."""
 
     def mle(self, stats: S) -> dict[str, np.ndarray]:
         """Return the maximum of the likelihood."""
 
 
 class BlockModel[S: Stats](Conjugate[S], PointEstimates[S], Observable, family=True):
-    """A model whose prior is a conjugate block: a subclass says which, and what fields a block stands for."""
+    """A model whose prior is a conjugate block: a subclass converts its fields to a block and back."""
 
     _is_at_points: ClassVar[bool] = False
 
     def at_points(self, fields: Params) -> Self:
-        """Return the model with fields of shape (P,), those that stay so often: its block has an axis of points."""
+        """Return the model with all fields of shape (P,), fixed ones repeated: its block has an axis of points."""
         shape = np.broadcast_shapes(*map(np.shape, fields.values()))
-        stay = {name: np.broadcast_to(getattr(self, name), shape) for name in self.along_points}
-        model = super().at_points({**stay, **fields})
+        repeated = {name: np.broadcast_to(getattr(self, name), shape) for name in self.along_points}
+        model = super().at_points({**repeated, **fields})
         object.__setattr__(model, "_is_at_points", True)
         return model
 
     @abstractmethod
     def block(self, stats: S) -> ConjugatePrior[S]:
-        """Return the prior of data with these statistics, whose sizes it needs."""
+        """Return the prior; its sizes are those of the statistics."""
 
     @abstractmethod
     def from_block(self, block: Any) -> Self:
-        """Return the model whose prior is a block."""
+        """Return the model with this block as its prior."""
 
     def posterior(self, stats: S) -> Posterior:
-        """Return the posterior, of the prior's family."""
+        """Return the posterior, in the prior's family."""
         block = self.block(stats).updated(stats)
         return block.at_points() if self._is_at_points and isinstance(block, Block) else block.posterior()
 
     def log_evidence(self, stats: S) -> float:
         """Return the log marginal likelihood of the ordered data, with every constant."""
-        each: Any = self.block(stats).log_evidence(stats)
-        return each if self._is_at_points else float(np.sum(each))
+        terms: Any = self.block(stats).log_evidence(stats)
+        return terms if self._is_at_points else float(np.sum(terms))
 
     def updated(self, stats: S) -> Self:
         """Return the model whose prior is this model's posterior."""
         return self.from_block(self.block(stats).updated(stats))
 
     def entropies(self, params: Params, data: Arrays) -> dict[str, np.ndarray]:
-        """Return the entropy of a row, where there is one law of all rows."""
+        """Return the entropy of a row if all rows have one law."""
         block: object = self.block(self.statistics(data))
         entropy = block.entropy(params) if isinstance(block, Block) and block.axes == () else None
         return {} if entropy is None else {"entropy": entropy}
@@ -196,14 +196,14 @@ class BlockModel[S: Stats](Conjugate[S], PointEstimates[S], Observable, family=T
         return block.entropy_moments() if isinstance(block, Block) and block.axes == () else None
 
     def row_divergence(self, params: Params, other: Self, others: Params, data: Arrays) -> np.ndarray | None:
-        """Return KL of a row, where there is one law of all rows."""
+        """Return the KL divergence of a row if all rows have one law."""
         stats = self.statistics(data)
-        own: Any = self.block(stats)
-        is_one_law = isinstance(own, Block) and own.axes == ()
-        return own.row_divergence(params, other.block(stats), others) if is_one_law else None
+        block: Any = self.block(stats)
+        is_one_law = isinstance(block, Block) and block.axes == ()
+        return block.row_divergence(params, other.block(stats), others) if is_one_law else None
 
     def moments_below(self, data: Arrays) -> float:
-        """Return the order below which moments of a new row exist, by the posterior."""
+        """Return the order below which moments of a new row exist, from the posterior."""
         stats = self.statistics(data)
         return self.block(stats).updated(stats).moments_below
 
@@ -221,5 +221,5 @@ class BlockModel[S: Stats](Conjugate[S], PointEstimates[S], Observable, family=T
 
 
 def _plain(params: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return arrays of one number as numbers."""
+    """Return 0-dimensional arrays as numbers."""
     return {name: np.asarray(value)[()] for name, value in params.items()}

@@ -1,4 +1,4 @@
-"""Models that few numbers make simple: given them all others have a closed form, or are log-concave; or all are few."""
+"""Models that are integrated exactly over a few parameters: conditionally closed-form, or log-concave."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 in_pymc = lazy_loader.load("bayeszoo.model.declared_priors", suppress_warning=True)
 
 MOST_OUTER = 3
-"""Outer parameters up to which a `Conditional` model is integrated over them."""
+"""Most outer parameters over which a `Conditional` model is integrated."""
 
 
 class PointsOfGroups(NamedTuple):
@@ -45,37 +45,37 @@ class PointsOfGroups(NamedTuple):
 
 @dataclass(frozen=True)
 class Conditional(Model, family=True):
-    """Given a few outer parameters all others, the inner ones, have a closed form: they are integrated out.
+    """Given a few outer parameters all others, the inner ones, have a closed form and are integrated out.
 
-    Every method works on the outer parameters alone, and the inner ones are then drawn. Up to three outer parameters
+    Methods work on the outer parameters alone; inner ones are drawn afterwards. Up to three outer parameters
     are integrated over by quadrature, which gives exact answers.
 
     Parameters
     ----------
     priors : mapping of str to Prior
-        Of outer parameters whose prior is another than the textbook's: ``{"tau": HalfNormal(10)}``.
+        Priors of outer parameters that replace the textbook's: ``{"tau": HalfNormal(10)}``.
     """
 
     priors: Priors = field(default=Priors(), kw_only=True)
 
     outer: ClassVar[Mapping[str, Scale]]
-    """The outer parameters, each one number, and where each may lie."""
+    """The outer parameters, each one number, and the range of each."""
 
     quadrature: ClassVar[tuple[str, ...]] = ()
-    """The outer parameters that are integrated over by quadrature, where the others too have a closed form given these:
-    the steps are then also called without the others, as inner ones. By default all."""
+    """Outer parameters to integrate over by quadrature, where the other outer ones have a closed form given these:
+    steps are then also called without the others, which count as inner ones. By default all."""
 
     most_integrated: ClassVar[float] = math.inf
-    """Rows up to which the outer parameters are integrated over, where a point takes more time the more there are."""
+    """Most rows for which outer parameters are integrated over, if the cost of a point grows with the rows."""
 
     @property
     def first_intervals(self) -> int:
-        """Intervals of each outer parameter that a quadrature begins with, which are doubled; 0: as all models."""
+        """Initial number of intervals for each outer parameter, doubled until fine enough; 0: the usual number."""
         return 0
 
     complements: ClassVar[Mapping[str, str]] = {}
-    """For outer parameters between two ends: the name under which the steps and `derived` may also be given the
-    distance to the upper end, which is known where the parameter itself rounds to it."""
+    """For outer parameters with two bounds: the name under which steps and `derived` may also receive the
+    distance to the upper bound, which is accurate where the parameter itself rounds to the bound."""
 
     def views(self) -> frozenset[View]:
         """Show the estimates of groups where each group has one parameter."""
@@ -86,7 +86,7 @@ class Conditional(Model, family=True):
     @property
     @abstractmethod
     def textbook_priors(self) -> Mapping[str, Prior]:
-        """The prior of each outer parameter as the textbook has it, by the model's fields."""
+        """The textbook's prior of each outer parameter, from the model's fields."""
 
     @property
     def outer_priors(self) -> dict[str, Prior]:
@@ -99,72 +99,77 @@ class Conditional(Model, family=True):
         object.__setattr__(self, "priors", priors := Priors(self.priors))
         for name, prior in priors.items():
             if name not in self.outer:
-                raise InputError(f"prior of {name}: {self.name} has {', '.join(self.outer)}", "unknown_name")
+                raise InputError(f"no outer parameter {name}: {self.name} has {', '.join(self.outer)}", "unknown_name")
             if not self.outer[name].holds(prior.scale):
                 ends = f"between {self.outer[name].low:g} and {self.outer[name].high:g}"
-                raise InputError(f"{name} ~ {prior}: {name} lies {ends}, and this prior does not", "out_of_range")
+                raise InputError(
+                    f"{name} ~ {prior}: {name} must lie {ends}, and this prior allows other values", "out_of_range"
+                )
 
     def outer_shapes(self, data: Arrays | None = None) -> Mapping[str, tuple[int, ...]]:
-        """Return the shapes of outer parameters that have any, and by data their lengths; each entry has the prior.
+        """Return the shapes of outer vectors, with lengths from the data; the prior holds for each entry.
 
-        Vectors are sampled and not integrated over, unless they have few entries.
+        Vectors are sampled, and integrated over only if they have few entries.
         """
         return {}
 
     def few_outer(self) -> Self:
-        """Return the model with as few outer numbers as it can have, by which its exact answers are checked."""
+        """Return a version of the model with the fewest outer numbers, on which exact answers are checked."""
         return self
 
     @property
     def integrated_over(self) -> tuple[str, ...]:
         """The outer parameters that are integrated over by quadrature.
 
-        Those of ``quadrature`` alone while the priors of the others are of the textbook's kind: so they have a closed
-        form given these.
+        Only those of ``quadrature`` while the other priors are of the textbook's kind, which have a closed form given
+        these; else all.
         """
-        textbook, others = self.textbook_priors, self.priors.keys() - {*self.quadrature}
-        if self.quadrature and all(type(self.priors[name]) is type(textbook[name]) for name in others):
+        textbook, replaced = self.textbook_priors, self.priors.keys() - {*self.quadrature}
+        if self.quadrature and all(type(self.priors[name]) is type(textbook[name]) for name in replaced):
             return self.quadrature
         return tuple(self.outer)
 
     def drawn_outer(self, rng: np.random.Generator, data: Arrays | None = None) -> dict[str, Any]:
-        """Draw the outer parameters from their prior; the data say how long vectors are."""
+        """Draw the outer parameters from their prior; the data give the lengths of vectors."""
         drawn: dict[str, Any] = {}
         shapes = self.outer_shapes(data)
         for name, prior in self.outer_priors.items():
             shape = shapes.get(name, ())
-            each = [prior.rvs(rng) for _ in range(math.prod(shape))]
-            drawn[name] = np.reshape(each, shape) if shape else each[0]
+            entries = [prior.rvs(rng) for _ in range(math.prod(shape))]
+            drawn[name] = np.reshape(entries, shape) if shape else entries[0]
         return drawn
 
     def declared_outer(self, data: Arrays | None = None) -> dict[str, Any]:
-        """Declare the outer parameters in the PyMC model that is open; the data say how long vectors are."""
-        shapes = {name: {"shape": own, "dims": self.dims[name]} for name, own in self.outer_shapes(data).items()}
+        """Declare the outer parameters in the open PyMC model; the data give the lengths of vectors."""
+        shapes = {
+            name: {"shape": vector_shape, "dims": self.dims[name]}
+            for name, vector_shape in self.outer_shapes(data).items()
+        }
         return {
             name: in_pymc.declared(prior, name, **shapes.get(name, {})) for name, prior in self.outer_priors.items()
         }
 
     @abstractmethod
     def outer_guess(self, data: Arrays) -> dict[str, tuple[float, float]]:
-        """Return about where the posterior of each outer parameter is, and how wide: of positive ones in their logs."""
+        """Return a rough location and width of each outer parameter's posterior; widths of positive ones in logs."""
 
     def log_outer_prior(self, outer: Params, data: Arrays | None = None) -> Any:
-        """Return the log prior density of those of the outer parameters that are given; leading axes are points.
+        """Return the log prior density of the outer parameters in ``outer``; leading axes are points.
 
-        The data say of some models which entries vectors have.
+        Some models need the data for the entries of vectors.
         """
         priors = {name: prior for name, prior in self.outer_priors.items() if name in outer}
         complements = {name: outer.get(self.complements.get(name, "")) for name in priors}
-        each = {name: prior.logpdf(outer[name], complements[name]) for name, prior in priors.items()}
+        log_densities = {name: prior.logpdf(outer[name], complements[name]) for name, prior in priors.items()}
         shapes = self.outer_shapes()
-        return sum(sum_over(heights, len(shapes.get(name, ()))) for name, heights in each.items())
+        return sum(sum_over(values, len(shapes.get(name, ()))) for name, values in log_densities.items())
 
     @abstractmethod
     def log_marginal(self, outer: Params, data: Arrays) -> Any:
         """Return the log density of the ordered data given the outer parameters alone; leading axes are points."""
 
     def marginal_slopes(self, outer: Params, data: Arrays) -> dict[str, float] | None:
-        """Return the derivatives of `log_marginal` in the outer parameters at one point; None: by differences."""
+        """Return the derivatives of `log_marginal` by the outer parameters at one point; None: use differences."""
         return None
 
     @abstractmethod
@@ -179,10 +184,10 @@ class Conditional(Model, family=True):
         """Declare the density of the ordered data with the inner parameters integrated out."""
 
     def predictive_given(self, outer: Params, data: Arrays, places: np.ndarray, rows: Arrays) -> RowLaw | None:
-        """Return the distribution of new rows given the outer parameters and the groups' data, inner ones integrated.
+        """Return the law of new rows given the outer parameters and the groups' data, inner ones integrated out.
 
-        ``places`` are those of the rows' groups in ``data``, where nothing may have been observed of some. Points of
-        shape (P,) give (P, rows). None where it has no closed form: the inner parameters are then drawn.
+        ``places`` are the numbers of the rows' groups in ``data``; some groups may have no observations. Points of
+        shape (P,) give (P, rows). None without a closed form: the inner parameters are then drawn.
         """
         return None
 
@@ -211,9 +216,9 @@ class Conditional(Model, family=True):
         return super().law(params, seen, new, rng)
 
     def held_out(self, params: Params, seen: Arrays, places: np.ndarray) -> RowLaw:
-        """Return the distribution of each row given the outer parameters: that of a group without other rows.
+        """Return the distribution of each row given the outer parameters, as of a group without other rows.
 
-        Given fewer than all outer parameters the rows depend on each other, and a model has a step of its own.
+        If some outer parameters are integrated out, rows depend on each other, and the model overrides this step.
         """
         if isinstance(self.inputs, Groups):
             rows = self.inputs.reordered(seen, places)
@@ -231,36 +236,36 @@ class Conditional(Model, family=True):
         return self.posterior_given(self._outer_of(params), groups).rvs((), rng)
 
     def _outer_of(self, params: Params) -> dict[str, np.ndarray]:
-        """Return those of the parameters that are outer ones, and their complements where these are known."""
+        """Return the outer parameters among ``params``, and their complements where present."""
         names = {*self.outer, *self.complements.values()}
         return {name: values for name, values in params.items() if name in names}
 
     def shrinkage(self, outer: Params, data: Arrays) -> Any:
-        """Return the weight of the population's mean in the mean of each group's parameter given the outer ones.
+        """Return the weight of the population mean in each group's posterior mean given the outer parameters.
 
-        The rest is that of the estimate by the group's own row. Points of shape (...) give (..., groups); None where
-        the mean is no such average.
+        The group's own estimate has the remaining weight. Points of shape (...) give (..., groups); None where
+        the mean is not a weighted average.
         """
         return None
 
 
 class LogConcave(Model, family=True):
-    """The log joint density is concave, under a Gaussian prior: its mode is the only one, and Newton's method finds it.
+    """The log joint density is concave, under a Gaussian prior: its mode is unique, and Newton's method finds it.
 
-    Where there are one or two weights ``w`` they are integrated over by quadrature, which gives exact answers. Of a
-    model that is so only ``given`` a positive number, MAP and MLE are the highest point of the profile: Newton's method
-    at each value of the number.
+    One or two weights ``w`` are integrated over by quadrature, which gives exact answers. If the density is
+    concave only ``given`` a positive number, MAP and MLE are the maximum of its profile: Newton's method at each value
+    of the number.
     """
 
     integrated: ClassVar[bool] = True
-    """Whether its parameters are weights ``w``, and so few of some data that they are integrated over."""
+    """Whether the parameters are weights ``w``, integrated over by quadrature if they are few."""
     profile_grid: ClassVar[np.ndarray] = np.logspace(-4, 8, 49)
-    """Values of the number between which the maximum is looked for, ascending: beyond them nothing changes any more.
-    Where the first is 0 the number may be 0."""
+    """Values of ``given`` between which the maximum is searched, ascending: the density is constant beyond them.
+    If the first is 0, the number may be 0."""
 
     @property
     def given(self) -> Mapping[str, Prior]:
-        """The positive number given which the log joint is concave in all others, and its prior; by default none."""
+        """The positive parameter given which the log joint is concave in the others, and its prior; none by default."""
         return {}
 
     @abstractmethod
@@ -268,5 +273,5 @@ class LogConcave(Model, family=True):
         """Return the log likelihood in coordinates that are independent and N(0, 1) a priori."""
 
     def profile_runs_away(self, is_above: bool) -> str:
-        """Say in one line what it means that the profile rises to the upper end of the grid, or to the lower one."""
+        """Say in one line why the profile has no maximum inside the grid: it rises to its upper or lower end."""
         return f"no mode: the density rises as {', '.join(self.given)} runs to {'infinity' if is_above else '0'}"

@@ -21,21 +21,21 @@ class ConjugateSteps[P: Product](EM, Variational, Additive, family=True):
         """Return the prior of all parameters, which depends on the sizes of the data alone."""
 
     def prior(self, data: Arrays) -> P:
-        """Return the same, kept: every step asks for it."""
-        kept: dict[Any, P] = self.__dict__.setdefault("_priors", {})  # in addition to the fields, which are fixed
+        """Return `new_prior` from a cache: every step needs it."""
+        cache: dict[Any, P] = self.__dict__.setdefault("_priors", {})  # an attribute besides the frozen fields
         sizes = tuple(self.sizes(data).values())
-        if sizes not in kept:
-            kept[sizes] = self.new_prior(data)
-        return kept[sizes]
+        if sizes not in cache:
+            cache[sizes] = self.new_prior(data)
+        return cache[sizes]
 
     @property
     @abstractmethod
     def has_few_orders(self) -> bool:
-        """Whether components are few enough for q(theta) to be averaged over the orders of their labels."""
+        """Whether q(theta) can be averaged over all orders of the component labels: components are few."""
 
     @abstractmethod
     def resampled(self, params: Params, data: Arrays, count: float, rng: np.random.Generator) -> Factors[P]:
-        """Return q(theta), the posterior given assignments drawn under the parameters, each row counting so much."""
+        """Return q(theta), the posterior given assignments drawn under the parameters; rows count ``count`` times."""
 
     @abstractmethod
     def log_likelihoods(self, params: Params, data: Arrays) -> np.ndarray:
@@ -54,15 +54,15 @@ class ConjugateSteps[P: Product](EM, Variational, Additive, family=True):
         return np.asarray(self.prior(data).logpdf(params))
 
     def free_parameters(self, stats: Any) -> int:
-        """Return how many numbers the parameters are that are not known."""
+        """Return the number of free parameters."""
         return self.prior(stats).free_parameters
 
     def alone(self, data: Arrays) -> Expected[P] | None:
-        """Return the statistics of all rows where nothing is latent, as of one component; None where something is."""
+        """Return the statistics of all rows if nothing is latent, as with one component; else None."""
         return None
 
     def moments_below(self, data: Arrays) -> float:
-        """Return the order below which moments of a new row exist: what may have no row keeps its prior."""
+        """Return the order below which moments of a new row exist: a component without rows keeps its prior."""
         alone = self.alone(data)
         return self.prior(data).moments_below if alone is None else alone.posterior().moments_below
 

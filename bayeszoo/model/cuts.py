@@ -1,4 +1,4 @@
-"""Models of a step function whose places are cut in two, and their parts again: the trees of these cuts."""
+"""Models of a step function of features: trees of binary cuts with a constant value on each leaf."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from bayeszoo.model.function import OfFunction
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the places of features: a leaf, where the function is constant, or cut in two.
+    """A node of a tree: a leaf, on which the function is constant, or a node that is cut in two.
 
     Attributes
     ----------
     rows : int
-        How many rows lie in it.
+        Number of rows in it.
     mean, sd : float
-        Of the function's value were it a leaf, given the tree.
+        Posterior mean and sd of the function's value if the node were a leaf.
     feature, cut : int, float
-        The feature that it is cut along, -1 of a leaf, and where: rows at the cut or below are on its first side.
+        The feature that is cut, -1 for a leaf, and the threshold: rows at or below it are on the first side.
     sides : tuple of Part
-        Both sides, or none of a leaf.
+        The two sides; empty for a leaf.
     """
 
     rows: int
@@ -36,7 +36,7 @@ class Part:
     sides: tuple[Part, ...] = ()
 
     def leaves(self) -> Iterator[Part]:
-        """Go through the leaves, from left to right."""
+        """Iterate over the leaves from left to right."""
         if not self.sides:
             yield self
         for side in self.sides:
@@ -45,20 +45,20 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class CutTrees:
-    """What the posterior says of the trees at points (P,) of the noise.
+    """Posterior summaries of the trees at P values of the noise.
 
     Attributes
     ----------
     feature, cut : numpy.ndarray
-        Of each place that may be cut (C,): the feature's number, and where it is.
+        The feature's number and the threshold of each possible cut, shape (C,).
     first, anywhere : numpy.ndarray
-        The posterior probability that the first cut is there (P, C), and that any cut is.
+        Posterior probability of each cut as the first one, and of being anywhere in the tree, (P, C).
     leaves : numpy.ndarray
         Posterior probability of each number of leaves (P, L), from 0.
     tree : Part
-        The most probable tree found, by the average over the points.
+        The most probable tree found, on average over the P points.
     tree_probability, most_probable : numpy.ndarray
-        Its posterior probability (P,), and that of the most probable tree at each point among those found.
+        Posterior probability of ``tree`` (P,), and of the most probable tree found at each point.
     """
 
     feature: np.ndarray
@@ -78,8 +78,8 @@ class OfCuts(OfFunction, family=True):
 
     @abstractmethod
     def cut_trees(self, params: Params, weights: np.ndarray, seen: Arrays) -> CutTrees:
-        """Return what rows seen say of the trees, averaged over points of the parameters (P,) by their weights."""
+        """Return the posterior of trees given the rows seen, averaged by weights over P points of the parameters."""
 
     @abstractmethod
     def cut_places(self, data: Arrays) -> tuple[np.ndarray, ...]:
-        """Return where each feature may be cut, ascending."""
+        """Return the possible thresholds of each feature, ascending."""

@@ -1,4 +1,4 @@
-"""How each prior of a number is declared in PyMC."""
+"""Declarations in PyMC of the priors of scalar parameters."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ ZERO = np.float64(0)
 
 @singledispatch
 def declared(prior: priors.Prior, name: str, **shape: Any) -> pt.TensorVariable:
-    """Declare a number ``name`` with a prior in the model that is open; by ``shape`` and ``dims`` independent ones."""
+    """Declare ``name`` with a prior in the open PyMC model; ``shape`` and ``dims`` declare independent entries."""
     if not prior.pymc:
         raise TypeError(f"{type(prior).__name__} has no declaration")
     kind, *arguments = prior.pymc
-    values = (getattr(prior, each.name) for each in fields(prior))
+    values = (getattr(prior, parameter.name) for parameter in fields(prior))
     return getattr(pm, kind)(name, **dict(zip(arguments, values, strict=True)), **shape)
 
 
@@ -37,8 +37,8 @@ def _(prior: priors.HalfCauchy, name: str, **shape: Any) -> Any:
 def _(prior: priors.LogUniform, name: str, **shape: Any) -> Any:
     ends = (np.log(end - prior.above) for end in (prior.low, prior.high))
     interval = Interval(float(prior.low), float(prior.high))
-    more: Any = {"transform": interval, "class_name": "LogUniform", **shape}
-    return pm.CustomDist(name, prior.above, *ends, dist=_log_uniform, **more)
+    options: Any = {"transform": interval, "class_name": "LogUniform", **shape}
+    return pm.CustomDist(name, prior.above, *ends, dist=_log_uniform, **options)
 
 
 def _log_uniform(above: object, low: object, high: object, size: object) -> pt.TensorVariable:

@@ -26,7 +26,7 @@ def log_density(distribution: Any, values: np.ndarray) -> np.ndarray:
 
 
 def log_rows(model: Model, params: Params, data: Any) -> np.ndarray | None:
-    """Log density of each row (..., rows), given those before it where they depend; None where that is not known."""
+    """Return log densities (..., rows), given earlier rows if rows depend on each other; None where not known."""
     terms = model.log_rows(params, data) if isinstance(model, EM | Sequential) else None
     if terms is not None or not isinstance(model, Observable) or isinstance(model, Sufficient):
         return terms
@@ -37,16 +37,16 @@ def log_likelihood(model: Model, params: Params, data: Arrays) -> float | None:
     """Log likelihood of the *ordered* observations at one point, or None when the model is not `Observable`."""
     if not isinstance(model, Observable):
         return None
-    if isinstance(model, Conditional):  # whose rows have parameters of their own, and are not taken apart
+    if isinstance(model, Conditional):  # rows have their own parameters, so rows of several trials stay whole
         terms = log_density(model.likelihood(params, data), model.inputs.outcome(data))
         return math.fsum(np.ravel(terms)) - model.log_coefficient(data)
     rows, weights = model.inputs.observations(data)
-    seen = weights > 0  # 0 * -inf would be NaN
+    has_weight = weights > 0  # 0 * -inf would be NaN
     terms = log_density(model.likelihood(params, rows), model.inputs.outcome(rows))
-    return math.fsum(np.ravel(terms)[seen] * weights[seen])
+    return math.fsum(np.ravel(terms)[has_weight] * weights[has_weight])
 
 
 def prior(model: ClosedForm[Any], data: Arrays) -> Posterior:
-    """Return the prior of a conjugate model: the posterior of none of the rows of ``data``."""
-    nothing, _ = model.inputs.split(data, 0)
-    return model.posterior(model.statistics(nothing))
+    """Return the prior of a conjugate model, as its posterior given no rows; ``data`` have the labels."""
+    no_rows, _ = model.inputs.split(data, 0)
+    return model.posterior(model.statistics(no_rows))

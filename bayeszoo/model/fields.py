@@ -1,4 +1,4 @@
-"""Hyperparameters: how a model's fields are declared, checked, and moved along with the data.
+"""Hyperparameters: a model's fields are declared, checked, and rescaled with the data.
 
 A field is a number, or a number for each label of an axis (then kept as a tuple, so that models stay comparable and
 hashable). Everything is cast to float64 once, here: PyTensor would read Python's ``3.0`` as float32 and ``3`` as int8
@@ -29,17 +29,17 @@ class DataclassInstance(Protocol):
 class Hyperparameter:
     """Declaration of a field."""
 
-    label: str  # names it in messages
+    label: str  # its name in messages
     positive: bool = False  # whether its entries must be > 0
     axes: tuple[str, ...] = ()  # the data's axes along which it has entries; one number may stand for all
     matrix: bool = False  # whether it is a symmetric positive definite matrix along the last two of ``axes``
     multiple: bool = False  # whether a number may stand for that multiple of the identity matrix
     units: int = 0  # the power of the outcome's unit in it: 1 for a standard deviation, 2 for a variance
-    whole: bool = False  # whether it counts, as components, from 1: it is not of the prior, and never moved
-    location: bool = False  # whether it moves with the outcome's zero
+    whole: bool = False  # whether it is a count >= 1, as of components: no part of the prior, and never moved
+    location: bool = False  # whether it shifts with the outcome's zero
 
     def cast(self, value: object) -> Any:
-        """Return the value as float64, or as a tuple of them, or raise `InputError` with a line that names it."""
+        """Return the value as float64, or as a tuple of them, or raise an `InputError` that names the field."""
         if self.whole:
             return _whole(value, self.label)
         if self.matrix:
@@ -47,11 +47,11 @@ class Hyperparameter:
         return self._entries(value, self.label, len(self.axes))
 
     def _matrix(self, value: Any) -> Any:
-        """Check a matrix, a list of one for each label of an axis before its own, or a multiple of the identity."""
+        """Check a matrix, a list of matrices along a first axis, or a multiple of the identity."""
         if self.multiple and not isinstance(value, list | tuple | np.ndarray):
             return _number(value, self.label, True)
-        if len(self.axes) == 3 and all(_is_list(own) and len(own) and _is_list(own[0]) for own in value):
-            return tuple(_covariance(own, f"{self.label}[{k}]") for k, own in enumerate(value))
+        if len(self.axes) == 3 and all(_is_list(matrix) and len(matrix) and _is_list(matrix[0]) for matrix in value):
+            return tuple(_covariance(matrix, f"{self.label}[{k}]") for k, matrix in enumerate(value))
         return _covariance(value, self.label)
 
     def _entries(self, value: Any, label: str, depth: int) -> Any:
@@ -67,12 +67,12 @@ class Hyperparameter:
         return entries
 
     def moved(self, value: Any, i: int, sizes: Mapping[str, int]) -> Any:
-        """Return another valid value; of the i-th field of a model, no two entries of any two fields alike.
+        """Return another valid value for the i-th field of a model: all entries of all moved fields differ.
 
-        Along an axis that has no size, and those before it, all entries stay alike.
+        Along an axis without a size, and axes before it, all entries stay equal.
         """
-        known = takewhile(sizes.get, reversed(self.axes))
-        shape = tuple(sizes[axis] for axis in known)[::-1]
+        sized_axes = takewhile(sizes.get, reversed(self.axes))
+        shape = tuple(sizes[axis] for axis in sized_axes)[::-1]
         if self.matrix:
             values = np.asarray(value) if np.ndim(value) else value * np.eye(shape[-1])
             signed = np.sqrt(np.diag(values)) * (-1.0) ** np.arange(len(values))
@@ -117,9 +117,9 @@ def real(
 
 
 def covariance(default: object, label: str, *, axes: tuple[str, ...], units: int = 2) -> Any:
-    """Declare a symmetric positive definite matrix; where the default is a number, multiples of the identity too.
+    """Declare a symmetric positive definite matrix, or a multiple of the identity if the default is a number.
 
-    Of three axes it may be a list of matrices, one for each label of the first.
+    With three axes it may be a list of matrices, one for each label of the first axis.
     """
     multiple = not isinstance(default, tuple)
     return _declared(default, Hyperparameter(label, axes=axes, matrix=True, multiple=multiple, units=units))
@@ -131,7 +131,7 @@ def whole(default: int, label: str, *, kw_only: bool = False) -> Any:
 
 
 def known(*, units: int = 0, location: bool = False) -> Any:
-    """Declare what may be known, a number for each label, and is None else: no prior, but in the outcome's unit."""
+    """Declare known constants, one number for each label, or None: no prior, but in the outcome's unit."""
     return field(default=None, metadata={"known": Hyperparameter("", units=units, location=location)})
 
 
@@ -150,36 +150,38 @@ def plain(value: object) -> Any:
     return values[()] if values.ndim == 0 else tuple(plain(item) for item in values)
 
 
-def text(value: Any, most: int = 6) -> str:
+def text(value: Any, most_items: int = 6) -> str:
     """Write a field's value in a line: ``2.5``, ``[1, 2, 3]``, ``[1, 1, ... 27 in all]``."""
     if isinstance(value, list | tuple):
-        inner = [text(item, most) for item in value[:most]] + ([f"... {len(value)} in all"] if value[most:] else [])
+        inner = [text(item, most_items) for item in value[:most_items]] + (
+            [f"... {len(value)} in all"] if value[most_items:] else []
+        )
         return f"[{', '.join(inner)}]"
     return f"{value:g}" if isinstance(value, float | np.floating) else str(value)
 
 
 def _mapped[M: DataclassInstance](model: M, change: Callable[[int, Hyperparameter, object], object]) -> M:
-    """Return the model with its prior's fields changed, by the number of the field, its declaration and its value."""
-    known = enumerate(hyperparameters(model).items())
-    return replace(model, **{name: change(i, h, getattr(model, name)) for i, (name, h) in known if not h.whole})
+    """Return the model with changed prior fields; ``change`` takes a field's number, declaration and value."""
+    numbered = enumerate(hyperparameters(model).items())
+    return replace(model, **{name: change(i, h, getattr(model, name)) for i, (name, h) in numbered if not h.whole})
 
 
 def in_units[M: DataclassInstance](model: M, factor: float, shift: float) -> M:
     """Return the model for outcomes ``factor * y + shift``: its prior and known constants in the new units."""
     moved = _mapped(model, lambda _, prior, value: prior.in_units(value, factor, shift))
-    known = [f for f in fields(model) if "known" in f.metadata and getattr(model, f.name)]
-    numbers = {f.name: f.metadata["known"].in_units(getattr(model, f.name), factor, shift) for f in known}
+    constants = [f for f in fields(model) if "known" in f.metadata and getattr(model, f.name)]
+    numbers = {f.name: f.metadata["known"].in_units(getattr(model, f.name), factor, shift) for f in constants}
     return replace(moved, **numbers)
 
 
 def relabelled[M: DataclassInstance](model: M, axis: str, permutation: np.ndarray) -> M:
     """Return the model for data whose labels along ``axis`` are in another order."""
-    return _mapped(model, lambda _, known, value: known.relabelled(value, axis, permutation))
+    return _mapped(model, lambda _, declaration, value: declaration.relabelled(value, axis, permutation))
 
 
 def moved[M: DataclassInstance](model: M, sizes: Mapping[str, int]) -> M:
-    """Return the model with every field of its prior moved; ``sizes`` are those of the data's axes."""
-    return _mapped(model, lambda i, known, value: known.moved(value, i, sizes))
+    """Return the model with all prior fields moved off their values; ``sizes`` are those of the data's axes."""
+    return _mapped(model, lambda i, declaration, value: declaration.moved(value, i, sizes))
 
 
 def _whole(value: object, label: str) -> int:

@@ -1,4 +1,4 @@
-"""Models of a function of features, whose values are no parameters: the parameters and the rows tell them."""
+"""Models of a function of features, whose distribution follows from the parameters and the rows seen."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from bayeszoo.model.views import View
 
 
 class OfFunction(Model, family=True):
-    """Rows are about a function of their features, which has a distribution given the parameters and the rows seen.
+    """Rows scatter about a function of their features, which has a law given the parameters and the rows seen.
 
-    Leading axes of parameters are draws, or points of a quadrature. Rows depend on each other by the function.
+    Leading axes of parameters are draws, or points of a quadrature. Rows depend on each other via the function.
     """
 
     beyond: ClassVar[str] = "the function returns to the prior"
-    """What the function does beyond the rows, as a page says it."""
+    """What the function does outside the range of the rows, as shown to users."""
 
     function_is_estimated: ClassVar[bool] = False
-    """Whether a point estimate is of the function itself, which then has no interval."""
+    """Whether a point fit estimates the function itself, which then has no interval."""
 
     def views(self) -> frozenset[View]:
         """Show the function."""
@@ -34,12 +34,12 @@ class OfFunction(Model, family=True):
         """Return the distribution of the function's value at each new row, (..., rows)."""
 
     def mean_outcome(self, function: np.ndarray) -> np.ndarray:
-        """Return the mean of a row at values of the function: by default the values."""
+        """Return the mean outcome at values of the function; by default the values themselves."""
         return function
 
     @abstractmethod
     def drawn_function(self, params: Params, seen: Arrays, new: Arrays, rng: np.random.Generator) -> np.ndarray:
-        """Draw the function at all new rows together, one draw for each draw of the parameters, (..., rows)."""
+        """Draw the function at all new rows together, one function for each draw of the parameters, (..., rows)."""
 
     @abstractmethod
     def drawn_rows(self, params: Params, seen: Arrays, new: Arrays, rng: np.random.Generator) -> np.ndarray:
@@ -47,16 +47,16 @@ class OfFunction(Model, family=True):
 
     @abstractmethod
     def share_of_prior(self, draws: Params, seen: Arrays, new: Arrays) -> np.ndarray:
-        """Return the variance of the function at new rows over that of the prior, (rows,), by draws of the parameters.
+        """Return the posterior variance of the function over its prior variance at each new row, shape (rows,).
 
-        1: nothing is known.
+        It is averaged over draws of the parameters. 1: the rows seen say nothing there.
         """
 
 
 class HasSlopes(OfFunction, family=True):
-    """A function of features, whose derivative along each is known with it: the steps take its name, ``along``.
+    """A function of features with derivatives: the steps take the name of a feature as ``along``.
 
-    Derivatives are by the units of the feature.
+    Derivatives are per unit of the feature.
     """
 
     @abstractmethod
@@ -71,20 +71,20 @@ class HasSlopes(OfFunction, family=True):
 
     @abstractmethod
     def share_of_prior(self, draws: Params, seen: Arrays, new: Arrays, along: str | None = None) -> np.ndarray:
-        """Return the variance of the function, or its derivative, at new rows over that of the prior, (rows,)."""
+        """Return posterior over prior variance of the function, or its derivative, at each new row, (rows,)."""
 
 
 class HasLengths(OfFunction, family=True):
-    """A function about which rows have Gaussian noise, and each feature may have a length of its own.
+    """A function with Gaussian noise, and one length scale for all features or one for each.
 
-    The field ``scale`` has the units of the features: lengths of features are units of them.
+    The field ``scale`` is in units of the features, and lengths are multiples of it.
     """
 
     scale: float
 
     @abstractmethod
     def outer_guess(self, data: Arrays) -> dict[str, tuple[float, float]]:
-        """Return about where ``amplitude``, the one ``length`` and ``sigma`` are, and how wide."""
+        """Return rough posterior locations and widths of ``amplitude``, the common ``length`` and ``sigma``."""
 
     @abstractmethod
     def log_density_of_lengths(

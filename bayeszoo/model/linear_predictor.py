@@ -1,4 +1,4 @@
-"""Models whose rows depend on features by a weighted sum of terms, the linear predictor."""
+"""Models whose rows depend on features through a weighted sum of terms, the linear predictor."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from bayeszoo.model.views import View
 
 
 class Feature(NamedTuple):
-    """A feature: the places of its columns in ``X``, and its levels, the reference first; none of one of numbers."""
+    """A feature: its column numbers in ``X``, and its levels, reference first; a numeric feature has no levels."""
 
     places: list[int]
     levels: list[str]
 
-    def rows(self, others: np.ndarray) -> np.ndarray:
-        """Return a row at each level, shape (levels, F), where the other features are as in ``others``, shape (F,)."""
-        rows = np.tile(others, (len(self.levels), 1))
+    def rows(self, baseline: np.ndarray) -> np.ndarray:
+        """Return one row for each level, shape (levels, F), with the other features as in ``baseline``, shape (F,)."""
+        rows = np.tile(baseline, (len(self.levels), 1))
         rows[:, self.places] = np.eye(len(self.levels))[:, 1:]
         return rows
 
 
 class LinearPredictor(Observable, family=True):
-    """The linear predictor is a weighted sum of terms: weights ``w`` (..., T), or a row of them for each class."""
+    """A weighted sum of terms. Weights ``w`` have shape (..., T), or (..., K, T) for K classes."""
 
     intercept: bool
     predicted_quantity: ClassVar[str] = "linear predictor"
-    """What the weighted sum of terms is."""
+    """The name of the weighted sum of terms."""
     mean_quantity: ClassVar[str] = "mean outcome"
-    """What the mean of one trial, or of an exposure of 1, is called."""
+    """The name of the mean of one trial, or of an exposure of 1."""
     ratio_of: ClassVar[str] = ""
     """The quantity that exp of a difference of the weighted sum multiplies: odds or rate; empty without such a link."""
     has_identity_link: ClassVar[bool] = False
@@ -54,7 +54,7 @@ class LinearPredictor(Observable, family=True):
 
     @abstractmethod
     def mean(self, params: Params, data: Arrays) -> np.ndarray:
-        """Return the mean of one trial, or of an exposure of 1, of each row; weights (..., T) give (..., rows)."""
+        """Return each row's mean for one trial or an exposure of 1; weights (..., T) give (..., rows)."""
 
     def mean_in_groups(self, params: Params, data: Arrays) -> np.ndarray | None:
         """Return the mean of each row in its group, as `mean`; None where groups have no intercepts of their own."""
@@ -65,10 +65,10 @@ class LinearPredictor(Observable, family=True):
         """Return the features that the model uses and that can vary alone."""
 
     def least_squares(self, stats: Any) -> tuple[np.ndarray, float]:
-        """Return the unique least-squares estimate in the user's units, and its squared error; or raise."""
+        """Return the least-squares estimate in the user's units and its sum of squared errors; raise if not unique."""
         raise NumericalError("it is not a linear model of a Gaussian outcome", "not_linear")
 
 
 def has_slopes(model: Model) -> TypeGuard[LinearPredictor]:
-    """Say whether a model is a regression of one outcome, with a weight for each term."""
+    """Say whether a model is a regression of one outcome with one weight for each term."""
     return View.SLOPES in model.views()

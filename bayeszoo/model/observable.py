@@ -21,22 +21,22 @@ class Observable(Model, family=True):
 
     @abstractmethod
     def likelihood(self, params: Params, data: Arrays) -> RowLaw:
-        """Return the distribution of each row of ``data``; parameters may carry leading axes of draws."""
+        """Return the distribution of each row of ``data``; parameters may have leading axes of draws."""
 
     def information(self, params: Params, data: Arrays) -> dict[str, np.ndarray]:
-        """Return mutual informations (...) in nats by name; none by default.
+        """Return mutual informations in nats by name, of shape (...); none by default.
 
-        They are of the class and each feature, where these have a distribution, else of columns of a row. NaN where
+        They are between class and each feature if features have a distribution, else between columns. NaN where
         they are not known to 1e-7. Leading axes of the parameters are draws.
         """
         return {}
 
     def entropies(self, params: Params, data: Arrays) -> dict[str, np.ndarray]:
-        """Return the entropy (...) of a row in nats by what it is of; differential of numbers. None by default."""
+        """Return entropies of a row in nats by name, shape (...); differential for continuous rows. None by default."""
         return {}
 
     def row_divergence(self, params: Params, other: Self, others: Params, data: Arrays) -> np.ndarray | None:
-        """Return KL(row || row of another model of the class at other parameters) (...); None where not known."""
+        """Return KL(row || row of ``other`` at ``others``), shape (...), same class; None where not known."""
         return None
 
     def law(self, params: Params, seen: Arrays, new: Arrays, rng: np.random.Generator | None = None) -> RowLaw:
@@ -52,46 +52,46 @@ class Observable(Model, family=True):
 class Classifies(Observable, family=True):
     """The outcome of a row, or of each of its trials, is one of K classes, whose codes are 0 to K - 1: `bz.classify`.
 
-    A model whose `likelihood` is binomial or categorical names this base and has no step to add.
+    A model whose `likelihood` is binomial or categorical names this base and adds no step.
     """
 
     has_comparable_rows: ClassVar[bool] = True
-    """Whether densities of features compare from row to row; those of documents of different lengths do not."""
+    """Whether feature densities are comparable between rows; those of documents of different lengths are not."""
 
     @property
     def density_of(self) -> str:
-        """What the density of features is of, where one model has several kinds: others do not compare with it."""
+        """The kind of feature density, if the model has several kinds; only equal kinds are comparable."""
         return ""
 
     def views(self) -> frozenset[View]:
-        """Show whether probabilities of classes came true."""
+        """Show the class probabilities against the observed classes."""
         return super().views() | {View.CLASSES}
 
     def classes(self, data: Arrays) -> list[str]:
-        """Return the names of the classes by their codes: the labels of coded outcomes, of a binary one its two."""
+        """Return the names of the classes by their codes: labels of coded outcomes, or the two of a binary outcome."""
         if axis := self.inputs.coded.get(self.inputs.name):
             return list(map(str, data[axis]))
-        zero, one = outcomes_of(data)
-        return [zero or f"not {one}", one]
+        negative, positive = outcomes_of(data)
+        return [negative or f"not {positive}", positive]
 
     def log_joint_classes(self, params: Params, data: Arrays) -> np.ndarray | None:
-        """Return the log joint density of each class and the row's features, (..., rows, K); None of given features.
+        """Return the log joint density of class and features, (..., rows, K); None for discriminative models.
 
-        The scores of a model that has it are of features too, and compare with none of a class given the features.
+        Scores of a model with this step include the features; they are not comparable with scores of the class alone.
         """
         return None
 
     def log_terms_of_rows(self, stats: Any, data: Arrays) -> dict[str, np.ndarray] | None:
-        """Return terms (rows, K) that add up to the log density of class and features; None where there are none."""
+        """Return terms (rows, K) that add up to the log joint density of class and features, if there are any."""
         return None
 
     def counts_of_levels(self, stats: Any) -> dict[str, np.ndarray]:
-        """Return how often each level of a feature occurred in each class, (K, L), by feature; others are left out."""
+        """Return counts (K, L) of each level in each class, by feature; features without levels are left out."""
         return {}
 
     @classmethod
     def has_law_of_features(cls) -> bool:
-        """Say whether features have a distribution, and the density of a row is a joint one of class and features."""
+        """Say whether the model is generative: the density of a row is the joint one of class and features."""
         return cls.log_joint_classes is not Classifies.log_joint_classes
 
     def log_class_probabilities(self, params: Params, data: Arrays, seen: Arrays | None = None) -> np.ndarray:
@@ -108,17 +108,17 @@ class Classifies(Observable, family=True):
 
 
 class CompletingRows(RowLaw, Protocol):
-    """The law of rows of levels, which gives those that are missing, as places -1, from the others."""
+    """The law of rows of levels, with the probabilities of missing levels (code -1) given the others."""
 
     def level_probabilities(self, levels: np.ndarray) -> np.ndarray:
-        """Return the probability of each level given the levels of the row, (rows, L)."""
+        """Return the probability of each level given the observed levels of the row, shape (rows, L)."""
 
     def completed(self, levels: np.ndarray) -> np.ndarray:
-        """Return the most probable levels of whole rows given those that they have, as places."""
+        """Return the codes of the most probable complete rows given their observed levels."""
 
 
 class Completes(Observable, family=True):
-    """Rows of levels, as places in the array ``levels``, of which those that are missing follow from the others."""
+    """Rows of levels, coded by the array ``levels``; missing levels are predicted from the others."""
 
     @abstractmethod
     def likelihood(self, params: Params, data: Arrays) -> CompletingRows:
@@ -126,14 +126,14 @@ class Completes(Observable, family=True):
 
 
 class Latent(Model, family=True):
-    """Each row has a latent variable, whose distribution given the parameters is known."""
+    """Each row has a latent variable with a known distribution given the parameters and the row."""
 
     K: int
     component_axis: ClassVar[str] = ""
-    """The axis, by its name in ``dims``, whose labels name the components; nothing where they are numbered."""
+    """The axis, by its name in ``dims``, whose labels name the components; empty where they are numbered."""
 
     def views(self) -> frozenset[View]:
-        """Show which component each row is of."""
+        """Show the component of each row."""
         return super().views() | {View.COMPONENTS}
 
     @abstractmethod
@@ -147,21 +147,27 @@ class Latent(Model, family=True):
 def at_rows(model: Model, params: Params, seen: Arrays, rows: Arrays, rng: np.random.Generator | None = None) -> Arrays:
     """Return parameters for some rows; parameters with one entry per row are selected by row name.
 
-    Those of rows that the fit does not have are drawn by the model's `own_parameters`, which may refuse.
+    Parameters of rows that are not in the fit are drawn by `own_parameters`, which may refuse.
     """
-    axis, along = model.inputs.row_names, row_axes(model)
-    if axis is None or not along:
+    axis, axis_of = model.inputs.row_names, row_axes(model)
+    if axis is None or not axis_of:
         return params
     labels, places = seen[axis], places_of(rows[axis], seen[axis])
     if len(unseen := np.flatnonzero(places < 0)):
         new = model.inputs.reordered(rows, unseen)
-        own = model.own_parameters(params, new, rng)
-        params = {**params, **{name: np.concatenate([params[name], own[name]], axis=i) for name, i in along.items()}}
+        of_new = model.own_parameters(params, new, rng)
+        params = {
+            **params,
+            **{name: np.concatenate([params[name], of_new[name]], axis=i) for name, i in axis_of.items()},
+        }
         places = places_of(rows[axis], np.concatenate([labels, new[axis]]))
-    return {name: np.take(v, places, axis=along[name]) if name in along else v for name, v in params.items()}
+    return {
+        name: np.take(values, places, axis=axis_of[name]) if name in axis_of else values
+        for name, values in params.items()
+    }
 
 
 def row_axes(model: Model) -> dict[str, int]:
-    """Return the place, counted from the last, of the axis of rows among those of each parameter that has it."""
+    """Return the (negative) position of the axis of rows in each parameter that has one."""
     name = str(model.inputs.row_names)
     return {param: axes.index(name) - len(axes) for param, axes in model.dims.items() if name in axes}

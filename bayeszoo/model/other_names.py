@@ -1,4 +1,4 @@
-"""What people call a model or a task, and what answers it: a model or a command of the zoo, or another library."""
+"""Common names of models and tasks, each with its model or command of the zoo, or another library."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from importlib import resources
 from typing import NamedTuple
 
 MOST = 6
-"""Suggestions at most."""
+"""Largest number of suggestions."""
 NEAR = 0.75
-"""Share of letters in common from which a name is near to another, as `difflib` counts them."""
+"""Smallest similarity ratio of `difflib` at which two names are similar."""
 COMMAND = "bayeszoo "
-"""How a command of the zoo begins in the table."""
+"""The beginning of commands of the zoo in the table."""
 
 
 class Suggestion(NamedTuple):
@@ -28,17 +28,17 @@ class Suggestion(NamedTuple):
 
     @property
     def answer(self) -> str:
-        """What to take."""
+        """The model, command or library to use."""
         return self.take if self.is_here else f"not in bayeszoo; {self.take} has it"
 
 
 @cache
 def table(models: tuple[str, ...]) -> tuple[Suggestion, ...]:
-    """Return every name of the table that is shipped with the models, and the models' own names."""
+    """Return the names of the models, then those of the table ``other_names.csv``."""
     text = resources.files("bayeszoo.models").joinpath("other_names.csv").read_text(encoding="utf-8")
-    own = [Suggestion(name, name, "", True) for name in models]
+    model_names = [Suggestion(name, name, "", True) for name in models]
     return tuple(
-        own
+        model_names
         + [
             Suggestion(
                 name.strip(), row["take"], row["why"] or "", row["take"] in models or row["take"].startswith(COMMAND)
@@ -50,25 +50,27 @@ def table(models: tuple[str, ...]) -> tuple[Suggestion, ...]:
 
 
 def called(words: str, models: Iterable[str]) -> list[Suggestion]:
-    """Return what has exactly this name, whatever its case, hyphens and spaces."""
-    return [each for each in table(tuple(models)) if _letters(each.name) == _letters(words)]
+    """Return the entries with exactly this name, ignoring case, hyphens and spaces."""
+    return [entry for entry in table(tuple(models)) if _letters(entry.name) == _letters(words)]
 
 
 def suggestions(words: str, models: Iterable[str]) -> list[Suggestion]:
-    """Return what answers to words, at most six and what is in the zoo first.
+    """Return suggestions for a name or task, at most six, those in the zoo first.
 
-    It is what is called by these words; else names that hold words that begin with each of them; else near ones.
+    They have exactly this name; else words that start with each of the given words; else a similar name.
     """
     names = table(tuple(models))
     if exact := called(words, models):
         return exact
-    parts = [part.removesuffix("s") for part in _words(words)]
-    holding = [each for each in names if all(any(own.startswith(p) for own in _words(each.name)) for p in parts)]
-    if not holding:
-        by_letters = {_letters(each.name): each for each in names}
-        holding = [by_letters[key] for key in get_close_matches(_letters(words), by_letters, n=MOST, cutoff=NEAR)]
-    first = {each.take: each for each in reversed(holding)}  # the first name of each answer
-    return sorted(reversed(first.values()), key=lambda each: not each.is_here)[:MOST]
+    prefixes = [part.removesuffix("s") for part in _words(words)]
+    matches = [
+        entry for entry in names if all(any(word.startswith(p) for word in _words(entry.name)) for p in prefixes)
+    ]
+    if not matches:
+        by_letters = {_letters(entry.name): entry for entry in names}
+        matches = [by_letters[key] for key in get_close_matches(_letters(words), by_letters, n=MOST, cutoff=NEAR)]
+    by_answer = {entry.take: entry for entry in reversed(matches)}  # keeps the first name of each answer
+    return sorted(reversed(by_answer.values()), key=lambda entry: not entry.is_here)[:MOST]
 
 
 def _words(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Statistics of all rows but each one."""
+"""Leave-one-out statistics: for each row, the sufficient statistics of all other rows."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from bayeszoo.model.capabilities import Sufficient
 
 
 def equal_rows(model: Model, data: Arrays) -> list[np.ndarray]:
-    """Return the places of each group of equal rows, the first of each group first."""
-    place = model.inputs.alike(data)
-    return np.split(np.argsort(place, kind="stable"), np.cumsum(np.bincount(place))[:-1])
+    """Return the row numbers of each group of equal rows, ascending."""
+    group_of_row = model.inputs.alike(data)
+    return np.split(np.argsort(group_of_row, kind="stable"), np.cumsum(np.bincount(group_of_row))[:-1])
 
 
 def all_but_one(
-    model: Sufficient[Any], data: Arrays, groups: Sequence[np.ndarray], rest: object
+    model: Sufficient[Any], data: Arrays, groups: Sequence[np.ndarray], base_stats: object
 ) -> Iterator[tuple[int, Any]]:
-    """Yield a row of each group of equal rows, and the statistics of ``rest`` and of all other rows.
+    """Yield a row number of each group of equal rows, and ``base_stats`` plus the statistics of all other rows.
 
-    They are added up, from halves of halves: subtracting an outlier would lose digits.
+    Statistics are added by recursive halving, never subtracted: subtracting an outlier would lose digits.
     """
     if len(groups) == 1:
-        yield int(groups[0][0]), rest + statistics_of(model, data, groups[0][1:])
+        yield int(groups[0][0]), base_stats + statistics_of(model, data, groups[0][1:])
         return
     middle = len(groups) // 2
-    for part, others in ((groups[:middle], groups[middle:]), (groups[middle:], groups[:middle])):
-        yield from all_but_one(model, data, part, rest + statistics_of(model, data, np.concatenate(others)))
+    for inside, outside in ((groups[:middle], groups[middle:]), (groups[middle:], groups[:middle])):
+        yield from all_but_one(model, data, inside, base_stats + statistics_of(model, data, np.concatenate(outside)))
 
 
 def statistics_of(model: Sufficient[Any], data: Arrays, places: np.ndarray) -> Any:
-    """Return the statistics of the rows at ``places``, which may repeat."""
+    """Return the statistics of the rows numbered ``places``, which may repeat."""
     return model.statistics(model.inputs.reordered(data, places))

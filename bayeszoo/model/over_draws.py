@@ -1,4 +1,4 @@
-"""Fields of a model as parameters that Gibbs sampling draws, where the evidence given them has no closed form."""
+"""Models with fields as parameters, sampled by Gibbs where the evidence given the fields has no closed form."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from bayeszoo.model.views import View
 
 @dataclass(frozen=True)
 class OverDrawn(OverFields, Gibbs, family=True):
-    """A model with some fields as parameters that are drawn; made by `bz.over`.
+    """A model with some fields as parameters, sampled by Gibbs; made by `bz.over`.
 
     Parameters
     ----------
     base : Model
-        The model; its other fields stay. Chains begin about its own values of the fields.
+        The model; its other fields stay fixed. Chains start near its values of the fields.
     priors : mapping of str to Prior
-        Of the fields.
+        The priors of the fields.
     """
 
     base: Any
@@ -34,13 +34,15 @@ class OverDrawn(OverFields, Gibbs, family=True):
     usual_method = "gibbs"
 
     def __post_init__(self) -> None:
-        if isinstance(self.base, Mapping):  # as it was saved
+        if isinstance(self.base, Mapping):  # as stored in a file
             object.__setattr__(self, "base", self.of(**self.base))
         object.__setattr__(self, "priors", priors := Priors(self.priors))
         require_fields(self.base, tuple(priors))
         for name, prior in priors.items():
             if not domain(self.base, name).holds(prior.scale):
-                raise InputError(f"{name} ~ {prior}: {name} is positive, and this prior is not", "out_of_range")
+                raise InputError(
+                    f"{name} ~ {prior}: {name} must be positive, and this prior allows other values", "out_of_range"
+                )
         dims = {**self.axes_of_fields(), **self.dims_of_others()}
         for name, value in {"dims": dims, "labels": self.base.labels}.items():
             object.__setattr__(self, name, value)
@@ -48,24 +50,24 @@ class OverDrawn(OverFields, Gibbs, family=True):
 
     @abstractmethod
     def dims_of_others(self) -> Axes:
-        """Return the axes of the parameters that are no fields."""
+        """Return the axes of the parameters that are not fields."""
 
     def views(self) -> frozenset[View]:
-        """Show what the model shows."""
+        """Show the same parts as the model."""
         views: frozenset[View] = self.base.views()
         return views
 
     def remarks(self, stats: Any, data: Arrays) -> tuple[str, ...]:
-        """Say what the model says of the data."""
+        """Return the model's remarks about the data."""
         remarks: tuple[str, ...] = self.base.remarks(stats, data)
         return remarks
 
     def declare(self, data: Arrays) -> NoReturn:
-        """Refuse: the model is computed from fields that are numbers, and no tensors."""
+        """Refuse: the model's steps need numbers as fields, not tensors."""
         raise InputError(f"{self} has no density that PyMC samples", "no_density", hint="gibbs fits it")
 
 
 def made_over(of: type[Model], kind: type[OverDrawn]) -> type[OverDrawn]:
-    """Return the class of models of a class with some fields as parameters."""
+    """Return the class of models ``of`` a class with some fields as parameters, with the steps of ``kind``."""
     steps = {"of": of, "inputs": of.inputs, "examples": of.examples, "__module__": of.__module__}
     return dataclass(frozen=True)(type(f"Over{of.__name__}", (kind,), steps))

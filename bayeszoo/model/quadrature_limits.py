@@ -1,4 +1,4 @@
-"""How many parameters and rows a quadrature takes."""
+"""The largest numbers of parameters and rows for which a quadrature is run."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from bayeszoo.model.capabilities import LogConcave
 from bayeszoo.model.conditional import MOST_OUTER, Conditional
 
 MOST_WEIGHTS, MOST_ROWS = 2, 10_000
-"""Parameters of a log-concave model, and rows, up to which they are integrated over."""
+"""Most parameters, and most rows, for which a log-concave model is integrated by quadrature."""
 
 
 def beyond_quadrature(model: Model, data: Arrays) -> str:
-    """Say why there is no quadrature of a model, as of too many numbers or rows; nothing where there is."""
+    """Say why a model has no quadrature: too many parameters or rows. Empty where it has one."""
     if isinstance(model, Conditional):
         return _beyond_outer(model, data)
     return _beyond_weights(model, data) if isinstance(model, LogConcave) else ""
@@ -24,19 +24,19 @@ def _beyond_outer(model: Conditional, data: Arrays) -> str:
     shapes = model.outer_shapes(data)
     numbers = sum(math.prod(shapes.get(name, ())) for name in model.integrated_over)
     if numbers > MOST_OUTER:
-        many = f"{numbers} numbers, and it is of at most {MOST_OUTER}"
-        return f"{model}: the quadrature is over {many}; map takes any number"
+        excess = f"at most {MOST_OUTER} parameters, and there are {numbers}"
+        return f"{model}: quadrature integrates over {excess}; use --method map"
     if (rows := model.inputs.size(data)) > model.most_integrated:
-        many = f"{rows:,} rows, and it is of at most {model.most_integrated:,}"
-        return f"{model.name}: the quadrature is of {many}; nuts, map and mle take more"
+        excess = f"at most {model.most_integrated:,} rows, and there are {rows:,}"
+        return f"{model.name}: quadrature takes {excess}; use nuts, map or mle"
     return ""
 
 
 def _beyond_weights(model: LogConcave, data: Arrays) -> str:
     weights, rows = len(model.coords(data)["term"]), model.inputs.size(data)
-    by = f"{model.name}: exact answers are by quadrature, of at most"
+    limit = f"{model.name}: quadrature takes at most"
     if weights > MOST_WEIGHTS or not weights:
-        return f"{by} {MOST_WEIGHTS} weights, and there are {weights}; nuts samples, smc has evidence"
+        return f"{limit} {MOST_WEIGHTS} weights, and there are {weights}; use nuts, or smc for the evidence"
     if rows > MOST_ROWS:
-        return f"{by} {MOST_ROWS:,} rows, and there are {rows:,}; laplace is close to exact there"
+        return f"{limit} {MOST_ROWS:,} rows, and there are {rows:,}; laplace is close to exact there"
     return ""

@@ -1,4 +1,4 @@
-"""Models whose rows unfold in time: each depends on those before it through a hidden state."""
+"""Time-series models: each row depends on earlier rows through a hidden state."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LAGS_CHECKED = 10
 
 
 class Estimates(NamedTuple):
-    """What was simulated at each draw: values (...), and their standard errors (...)."""
+    """Simulated values at each draw (...), and their standard errors (...)."""
 
     values: np.ndarray
     error: np.ndarray
@@ -29,13 +29,13 @@ class Estimates(NamedTuple):
 class Sequential(Model, family=True):
     """Rows in one or several sequences: each has a hidden state that depends on the previous one.
 
-    The state is one of K (`StatesInTime`), or a number (`LevelsInTime`). Leading axes of parameters are draws, but
-    where a step is of one point.
+    The state is one of K (`StatesInTime`), or a number (`LevelsInTime`). Leading axes of parameters are draws, except
+    in steps that take one point.
     """
 
     @abstractmethod
     def log_rows(self, params: Params, data: Arrays) -> np.ndarray:
-        """Return the log density of each row given those before it in its sequence, (..., T); 0 of a missing one."""
+        """Return the log density of each row given earlier rows of its sequence, (..., T); 0 for a missing row."""
 
     def log_likelihoods(self, params: Params, data: Arrays) -> np.ndarray:
         """Return the log density of all rows."""
@@ -43,26 +43,26 @@ class Sequential(Model, family=True):
 
     @abstractmethod
     def sampled_path(self, params: Params, data: Arrays, rng: np.random.Generator) -> np.ndarray:
-        """Draw the states of all rows given all rows at one point, (T,); those of K are counted from 0."""
+        """Draw the states of all rows given all rows, at one point, shape (T,); discrete states count from 0."""
 
     @abstractmethod
     def rows_ahead(self, params: Params, data: Arrays, steps: int, new: Arrays | None = None) -> RowLaw:
-        """Return the law of the rows after each sequence, (..., sequences * steps), the steps of one side by side.
+        """Return the law of the rows after each sequence, (..., sequences * steps), sequence by sequence.
 
-        ``new`` are these rows with an unknown outcome, for a model of which rows have features.
+        ``new`` holds the features of these rows, if the model has features; their outcome is unknown.
         """
 
     @abstractmethod
     def rows_one_ahead(self, params: Params, data: Arrays, places: np.ndarray) -> RowLaw:
-        """Return the law of rows at ``places``, none of them missing, each given those before it in its sequence."""
+        """Return the law of the rows numbered ``places``, each given earlier rows of its sequence; none is missing."""
 
     def numbers_at_start(self, data: Arrays) -> int:
-        """Return how many numbers the first state of a sequence has that only its prior tells, by default none."""
+        """Return how many numbers of the first state are known from the prior only; 0 by default."""
         return 0
 
     @property
     def means_are_averages(self) -> bool:
-        """Whether the mean of a row, given those before it, is a weighted average of these and of known numbers.
+        """Whether the mean of a row given earlier rows is a weighted average of these and of known numbers.
 
         It is bounded then, whatever the parameters are.
         """
@@ -70,21 +70,21 @@ class Sequential(Model, family=True):
 
     @property
     def lags_checked(self) -> int:
-        """Over how many rows it is checked that what is left of each does not depend on those before."""
+        """The largest lag at which the autocorrelation of residuals is checked."""
         return LAGS_CHECKED
 
     @property
     def scales_fitted(self) -> int:
-        """How many standard deviations are fitted, which makes what is left of rows depend less on those before."""
+        """Number of fitted standard deviations, which reduce the autocorrelation of residuals."""
         return 0
 
     def sequences_share_parameters(self, data: Arrays) -> bool:
-        """Say whether inner parameters hold for all sequences: others then cannot be decoded by themselves."""
+        """Say whether all sequences share inner parameters: other sequences then cannot be decoded alone."""
         return False
 
     @abstractmethod
     def known_parameters(self, data: Arrays) -> dict[str, np.ndarray]:
-        """Return the parameters where all are known; else raise `InputError`."""
+        """Return the parameters if all are known; else raise `InputError`."""
 
     def law(self, params: Params, seen: Arrays, new: Arrays, rng: np.random.Generator | None = None) -> RowLaw:
         """Return the distribution of the rows that follow the only sequence, each given the rows seen alone."""
@@ -92,12 +92,14 @@ class Sequential(Model, family=True):
         if not self.inputs.masked(new).all():
             hint = "give their number (--rows 3); `bayeszoo decode FIT NEW` scores other sequences"
             raise InputError(
-                f"rows of {self.name} depend on those before: it predicts how they go on", "dependent_rows", hint=hint
+                f"rows of {self.name} depend on earlier rows: only rows after the last can be predicted",
+                "dependent_rows",
+                hint=hint,
             )
         if np.any(seen["sequence"] != seen["sequence"][0]):
             hint = "`bayeszoo decode FIT --steps 3` predicts the rows after each"
             raise InputError(
-                "the fit has several sequences: which of them new rows follow is not known",
+                "the fit has several sequences: it is not known which one the new rows continue",
                 "new_rows_unknown",
                 hint=hint,
             )
@@ -128,22 +130,22 @@ class StatesInTime(Sequential, Latent, family=True):
 
     @abstractmethod
     def ahead(self, params: Params, data: Arrays, steps: int) -> np.ndarray:
-        """Return the probability of each state after each sequence, (..., sequences * steps, K), steps side by side."""
+        """Return state probabilities after each sequence, (..., sequences * steps, K), sequence by sequence."""
 
     @abstractmethod
     def given_others(self, params: Params, data: Arrays) -> np.ndarray:
-        """Return the probability of each state given all rows of its sequence but its own, (..., T, K)."""
+        """Return the probability of each state given all other rows of its sequence, (..., T, K)."""
 
     @abstractmethod
     def rows_in(self, params: Params, data: Arrays, states: np.ndarray) -> RowLaw:
-        """Return the distribution of rows by probabilities of their states, (..., rows, K)."""
+        """Return the distribution of rows whose states have these probabilities, (..., rows, K)."""
 
     def entropies(self, params: Params, data: Arrays) -> dict[str, np.ndarray]:
-        """Return entropies (...) a step in the long run, in nats, by what they are of; none by default."""
+        """Return entropy rates in nats per step by name, shape (...); none by default."""
         return {}
 
     def simulated_entropies(self, params: Params, data: Arrays, rng: np.random.Generator) -> dict[str, Estimates]:
-        """Return entropies (n,) that are known by simulation at each of n draws only; none by default."""
+        """Return entropy rates that need simulation at each of n draws, shape (n,); none by default."""
         return {}
 
     @abstractmethod
@@ -151,20 +153,20 @@ class StatesInTime(Sequential, Latent, family=True):
         """Return the probability of each state given the rows before, (..., T, K)."""
 
     def rows_one_ahead(self, params: Params, data: Arrays, places: np.ndarray) -> RowLaw:
-        """Return the law of rows at ``places``, each given those before: their states are those `predicted`."""
+        """Return the law of rows at ``places``, each given earlier rows, with states from `predicted`."""
         return self.rows_in(params, data, self.predicted(params, data)[..., places, :])
 
     def rows_ahead(self, params: Params, data: Arrays, steps: int, new: Arrays | None = None) -> RowLaw:
-        """Return the law of the rows after each sequence: their states are those `ahead`."""
+        """Return the law of the rows after each sequence, with states from `ahead`."""
         return self.rows_in(params, data, self.ahead(params, data, steps))
 
     def held_out(self, params: Params, seen: Arrays, places: np.ndarray) -> RowLaw:
-        """Return the distribution of rows at ``places``, each given all other rows: those before and those after."""
+        """Return the distribution of rows at ``places``, each given all other rows, earlier and later."""
         return self.rows_in(params, seen, self.given_others(params, seen)[..., places, :])
 
 
 class LevelsInTime(Sequential, family=True):
-    """The hidden state of a row is a number, its level, which is Gaussian given the parameters and any of the rows."""
+    """The hidden state of a row is a number, its level, Gaussian given the parameters and any subset of rows."""
 
     def views(self) -> frozenset[View]:
         """Show the levels over time, and what comes next."""
@@ -180,14 +182,14 @@ class LevelsInTime(Sequential, family=True):
 
     @abstractmethod
     def levels_ahead(self, params: Params, data: Arrays, steps: int) -> RowLaw:
-        """Return the distribution of the levels after each sequence, (..., sequences * steps), steps side by side."""
+        """Return the distribution of levels after each sequence, (..., sequences * steps), sequence by sequence."""
 
     def parts(self, data: Arrays) -> tuple[str, ...]:
-        """Name what is known of each row: first the level, last its mean where that is another, the signal."""
+        """Name the components of the state: the level first, and last the signal if the row's mean is not the level."""
         return ("level",)
 
     def smoothed_parts(self, params: Params, data: Arrays) -> RowLaw:
-        """Return the distribution of each part given all rows, (..., parts * T), the rows of a part side by side."""
+        """Return the distribution of each part given all rows, (..., parts * T), part by part."""
         return self.smoothed(params, data)
 
     def parts_ahead(self, params: Params, data: Arrays, steps: int, new: Arrays | None = None) -> RowLaw:
@@ -195,7 +197,7 @@ class LevelsInTime(Sequential, family=True):
         return self.levels_ahead(params, data, steps)
 
     def part(self, law: RowLaw, name: str, data: Arrays) -> RowLaw:
-        """Return the distribution of one part of all, (..., rows)."""
+        """Return the distribution of one part of those in ``law``, (..., rows)."""
         parts = self.parts(data)
         if len(parts) == 1:
             return law
@@ -205,7 +207,7 @@ class LevelsInTime(Sequential, family=True):
 
     @abstractmethod
     def rows_about(self, params: Params, means: RowLaw) -> RowLaw:
-        """Return the distribution of rows by that of their means, (..., rows)."""
+        """Return the distribution of rows from the distribution of their means, (..., rows)."""
 
     def rows_ahead(self, params: Params, data: Arrays, steps: int, new: Arrays | None = None) -> RowLaw:
         """Return the law of the rows after each sequence, about their means."""

@@ -1,4 +1,4 @@
-"""What steps of a model return to the engines."""
+"""Types that a model's steps return to the engines."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from bayeszoo.foundation.newton import Derivatives, Peak, climb
 
 @dataclass(frozen=True, eq=False)
 class Expectation:
-    """What an E-step gives.
+    """The result of an E-step.
 
     Attributes
     ----------
     stats : Any
         Expected sufficient statistics of the data with their latent variables: the argument of the M-step.
     value : float
-        Of EM the log likelihood at the parameters, latent variables summed out, of the ordered rows; of variational
-        Bayes the sum over rows of the log normalizers of q(z_n), which is E[log p(y, z | theta) - log q(z)]. Every
-        constant is kept.
+        For EM: the log likelihood of the ordered rows at the parameters, latent variables summed out. For variational
+        Bayes: the sum over rows of the log normalizers of q(z_n), E[log p(y, z | theta) - log q(z)]. Every constant
+        is kept.
     """
 
     stats: Any
@@ -32,29 +32,29 @@ class Expectation:
 
 
 class Coordinates(NamedTuple):
-    """Free coordinates of the parameters, or of q(theta), in which climbs are accelerated."""
+    """Free coordinates of the parameters, or of q(theta), in which EM and variational Bayes are accelerated."""
 
     to_vector: Callable[[Any], np.ndarray]
     from_vector: Callable[[np.ndarray], Any]
 
 
 class Chart(NamedTuple):
-    """Free coordinates about a point, itself 0, in which complete data would have a curvature of 1 there."""
+    """Free coordinates with a point as origin, where the complete-data log likelihood has curvature 1."""
 
     size: int
     params: Callable[[np.ndarray], Any]
-    """Steps by coordinates."""
+    """The parameters at coordinates."""
     slope: Callable[[np.ndarray, Any, Any], np.ndarray]
-    """Gradient of the objective by coordinates, given the parameters and the expected statistics there."""
+    """Gradient of the objective by coordinates, given the parameters and their expected statistics."""
 
 
 class GibbsChain(Protocol):
     """A Markov chain over latent variables, or over these and the parameters in turn."""
 
     def sweep(self, times: int, power: float = 1.0) -> None:
-        """Draw everything given all else, in N sweeps, from probabilities to a power of at most 1.
+        """Make N Gibbs sweeps, each drawing every variable given the others, from the density to a power <= 1.
 
-        Powers below 1 flatten the posterior, for warmup; a chain whose posterior has one mode need not heed them.
+        Powers below 1 flatten the posterior, for warmup; a chain whose posterior has one mode may ignore them.
         """
 
     def draw(self) -> dict[str, np.ndarray]:
@@ -64,14 +64,14 @@ class GibbsChain(Protocol):
     def log_joint(self) -> float:
         """Log density of the ordered rows and the chain's state, with every constant: p(y, z), or p(y, w).
 
-        Where chains look for modes, one whose mean about a mode is about the log of the mode's mass.
+        Where chains search for modes, its mean about a mode must approximate the log of the mode's mass.
         """
 
 
 class ConcaveLikelihood(ABC):
     """A concave log likelihood of the ordered data, every constant kept, in coordinates u of shape (D,).
 
-    The coordinates are independent and N(0, 1) a priori, and the parameters an affine map of them.
+    The coordinates are independent and N(0, 1) a priori, and the parameters are an affine map of them.
     """
 
     size: int
@@ -79,7 +79,7 @@ class ConcaveLikelihood(ABC):
     log_volume: float
     """Log determinant of the derivative of the parameters with respect to the coordinates."""
     has_corners: ClassVar[bool] = False
-    """Whether the log likelihood has corners, at which it has no gradient: its maximum may be on one."""
+    """Whether the log likelihood has corners without a gradient; its maximum may be at one."""
 
     @abstractmethod
     def derivatives(self, u: np.ndarray) -> Derivatives:
@@ -91,7 +91,7 @@ class ConcaveLikelihood(ABC):
 
     @abstractmethod
     def start(self) -> np.ndarray:
-        """Return where to climb from."""
+        """Return the point from which to maximize."""
 
     @abstractmethod
     def params(self, u: np.ndarray) -> dict[str, np.ndarray]:
@@ -103,7 +103,7 @@ class ConcaveLikelihood(ABC):
 
     @abstractmethod
     def refuse_unbounded(self) -> None:
-        """Raise `NumericalError` where the likelihood has no maximum, or not a single one, and say along what."""
+        """Raise `NumericalError`, naming the direction, where the likelihood has no unique maximum."""
 
     def highest(self, flat: bool = False) -> Peak:
         """Return the maximum of the log joint density, or with ``flat`` of the likelihood, with its certificate."""
@@ -121,9 +121,9 @@ class ConcaveLikelihood(ABC):
         return self.values(points) - (squares + self.size * math.log(2 * math.pi)) / 2
 
     def laplace_evidence(self) -> float:
-        """Return the log evidence by Laplace's method: that of the Gaussian with the mode and the curvature there."""
-        there = self.highest().there
-        return there.value + (self.size * math.log(2 * math.pi) - float(np.linalg.slogdet(there.curvature)[1])) / 2
+        """Return the log evidence by Laplace's method, from the value and the curvature at the mode."""
+        mode = self.highest().there
+        return mode.value + (self.size * math.log(2 * math.pi) - float(np.linalg.slogdet(mode.curvature)[1])) / 2
 
     def log_prior(self, params: Mapping[str, Any]) -> Any:
         """Return the log density of the prior of the parameters themselves; leading axes are draws."""

@@ -1,4 +1,4 @@
-"""What answers a question that is asked in other words than the zoo's."""
+"""Find the model, command or library for a task that the user names in their own words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from bayeszoo.model.other_names import Suggestion, suggestions
 
 
 def suggest(words: str) -> list[Suggestion]:
-    """Return what answers a question: models and commands of the zoo, or a library that has what the zoo lacks.
+    """Return models and commands of the zoo for a task, or a library for a task that the zoo lacks.
 
     Parameters
     ----------
@@ -18,9 +18,13 @@ def suggest(words: str) -> list[Suggestion]:
     Returns
     -------
     list of Suggestion
-        At most six, what is in the zoo first: ``name``, ``take``, ``why`` and ``is_here``. It is empty where nothing
-        has a name like it.
+        At most six, those in the zoo first: ``name``, ``take``, ``why`` and ``is_here``. Empty where no name is
+        similar.
     """
     if not isinstance(words, str) or not words.strip():
-        raise InputError(f"words are needed, got {words!r}", "empty", hint="write what you look for, as 't-test'")
+        raise InputError(
+            f"words must be a text that is not empty, got {words!r}",
+            "empty",
+            hint="write what you look for, as 't-test'",
+        )
     return suggestions(words, names())

@@ -26,14 +26,14 @@ def update(model: Model, batch: object, **options: object) -> Model:
     model : Model
         Must be `Conjugate`.
     batch : Data or anything that `read` takes
-        More rows.
+        New rows.
     **options
-        Of `read`.
+        Options of `read`.
 
     Raises
     ------
     InputError
-        When the model is not conjugate, the batch does not suit it, or it has other labels than an earlier batch.
+        When the model is not conjugate, the batch does not fit its inputs, or has other labels than an earlier batch.
 
     Examples
     --------
@@ -53,26 +53,26 @@ def stream(model: Model, batches: Iterable[object], forget: float = 1.0, **optio
     Parameters
     ----------
     model : Model
-        Must be `Conjugate`. Its own prior counts in full for ever.
+        Must be `Conjugate`. The weight of its prior never decays.
     batches : iterable of Data or anything that `read` takes
-        Taken one at a time, when the next model is asked for.
+        Each is read when the next model is requested.
     forget : float
-        How much each row still counts when another batch has come: after ``age`` batches, ``forget ** age`` times. In
-        (0, 1]; at 1 nothing is forgotten, and the order of the rows does not matter.
+        Factor of the weight of earlier rows at each new batch: after ``age`` batches a row counts ``forget ** age``
+        times. In (0, 1]; at 1 nothing is forgotten, and the order of the rows does not matter.
     **options
-        Of `read`.
+        Options of `read`.
 
     Raises
     ------
     InputError
-        When the model is not conjugate, ``forget`` is not in (0, 1], or a batch does not suit the model or has other
+        When the model is not conjugate, ``forget`` is not in (0, 1], or a batch does not fit the model or has other
         labels than the first.
     NumericalError
-        When the model's statistics do not know what it means to count rows twice.
+        When the model's statistics cannot be weighted.
 
     Notes
     -----
-    The likelihood of a batch of that age is raised to the power ``forget ** age``, as in the power-prior filter of
+    The likelihood of a batch of age ``age`` has the power ``forget ** age``, as in the power-prior filter of
     Smith (1979): with equal batches the rows count as ``1 / (1 - forget)`` batches in the long run.
 
     Examples
@@ -99,21 +99,23 @@ def _stream(
         stats = model.statistics(data)
         if accumulated is None:
             require_weights(model, stats)
-        model = model.labelled(data, model.labels)  # which the other batches must have too
+        model = model.labelled(data, model.labels)  # the other batches must have the same labels
         accumulated = stats if accumulated is None else accumulated.discounted(forget) + stats
         yield model.updated(accumulated).labelled(data, model.labels)
 
 
 def _batch(model: Model, batch: Any, options: Mapping[str, Any]) -> Data:
-    """Read a batch whose columns must mean the same in every other batch."""
+    """Read a batch; refuse options whose meaning may change between batches."""
     data = read(model, batch, **options)
     coding = coding_of(data)
     if isinstance(coding, FormulaCoding):
         raise InputError(
-            "a formula needs all rows together, and a batch has some", "needs_rows", hint="name the features instead"
+            "a formula needs all rows together, and a batch has only some",
+            "needs_rows",
+            hint="name the features instead",
         )
-    known = asked_levels(data.reading.get("options", {}).get("levels", {}))
-    if coding is not None and (unknown := next((name for name in coding.levels if name not in known), None)):
+    given_levels = asked_levels(data.reading.get("options", {}).get("levels", {}))
+    if coding is not None and (unknown := next((name for name in coding.levels if name not in given_levels), None)):
         hint = f"give levels={{{unknown!r}: [...]}}"
         raise InputError(
             f"the levels of column {shown(unknown)} must be known before the first batch",
@@ -124,9 +126,12 @@ def _batch(model: Model, batch: Any, options: Mapping[str, Any]) -> Data:
 
 
 def require_weights(model: Conjugate[Any], stats: Any) -> None:
-    """Require rows that count twice to be the rows twice: a mean among the statistics, say, must not be doubled."""
-    both = (model.updated(s) for s in (stats + stats, stats.discounted(2.0)))
-    pairs = zip(*([np.asarray(getattr(each, name)) for name in hyperparameters(model)] for each in both), strict=True)
+    """Require that counting rows twice equals repeating them: a mean among the statistics, say, must not double."""
+    posteriors = (model.updated(s) for s in (stats + stats, stats.discounted(2.0)))
+    pairs = zip(
+        *([np.asarray(getattr(posterior, name)) for name in hyperparameters(model)] for posterior in posteriors),
+        strict=True,
+    )
     if any(np.max(np.abs(pooled - doubled)) > 1e-9 * np.max(np.abs(pooled)) for pooled, doubled in pairs):
         differs = "discounted(2) differs from the statistics of the same rows taken twice"
         raise NumericalError(f"{type(stats).__name__}.{differs}", "bad_model_step")
@@ -139,6 +144,6 @@ def _require_conjugate(model: Model) -> Conjugate[Any]:
         )
     if not isinstance(model, Conjugate):
         raise InputError(
-            f"{model.name} has no closed-form posterior to go on from", "no_closed_form", hint="see `bayeszoo list`"
+            f"{model.name} has no closed-form posterior to update", "no_closed_form", hint="see `bayeszoo list`"
         )
     return model

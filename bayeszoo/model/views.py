@@ -1,4 +1,4 @@
-"""What a fit of a model shows beyond its parameters: a model names it, and the storeys above draw it."""
+"""Parts of the page about a fit beyond its parameters: a model names them, and higher storeys draw them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class View(StrEnum):
-    """A part of the page about a fit. The first screen is the first of these, in this order, that the model has."""
+    """A part of the page about a fit. The first screen is the first of `FIRST_SCREENS` that the model has."""
 
     TOPICS = "topics"
     GROUPS = "groups"
