@@ -283,10 +283,10 @@ class Matrix(BetaBernoulli):
     [
         (GaussianMean(), None, "over which fields? gaussian_mean has m0, s0"),
         (GaussianMean(), [], "name a few"),
-        (GaussianMean(), ["m0", "q"], "over q: gaussian_mean has no such field of numbers; gaussian_mean has m0"),
+        (GaussianMean(), ["m0", "q"], "over q: gaussian_mean has no such numeric field; gaussian_mean has m0"),
         (GaussianMean(), ["m0", "m0"], "over m0, m0: a field is named twice"),
-        (Matrix(), "v", "over v: it is a matrix, and numbers or one for each column can be chosen; matrix has a, b"),
-        (Matrix(), "intercept", "over intercept: matrix has no such field of numbers"),
+        (Matrix(), "v", "over v: it is a matrix, and only numbers or vectors of numbers can be chosen; matrix has a, b"),
+        (Matrix(), "intercept", "over intercept: matrix has no such numeric field"),
         (Opaque(), "a", "opaque has no closed-form evidence to maximize"),
     ],
 )

@@ -296,13 +296,13 @@ def test_a_prior_that_is_none_is_seen():
     [
         (GaussianMean(), {}, "over which fields? gaussian_mean has m0, s0, sigma"),
         (GaussianMean(), dict.fromkeys(("m0", "s0", "sigma"), (1, 2)), "one or two fields, got m0, s0, sigma"),
-        (GaussianMean(), {"q": (1, 2)}, "over q: gaussian_mean has no such field of numbers"),
+        (GaussianMean(), {"q": (1, 2)}, "over q: gaussian_mean has no such numeric field"),
         (GaussianMean(), {"sigma": (2, 1)}, "the bounds of sigma: LogUniform(2, 1): the ends must increase"),
         (GaussianMean(), {"sigma": (0, 1)}, "the bounds of sigma: LogUniform: low must be > 0, got 0"),
         (GaussianMean(), {"m0": (0, math.inf)}, "the bounds of m0: Uniform: high must be finite"),
         (GaussianMean(), {"m0": 3}, "the bounds of m0 must be two numbers, got 3"),
         (DirichletMultinomial(alpha=(1, 1)), {"alpha": (1, 2)}, "over alpha: it has several entries"),
-        (Ridge(), {"scale": (1, 2)}, "over scale: ridge reads the data with it: it cannot be optimized"),
+        (Ridge(), {"scale": (1, 2)}, "over scale: the statistics of ridge depend on it; it cannot be optimized"),
         (Ridge(), ["tau", "sigma"], "the fields of a grid need bounds"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Files larger than memory: read in chunks as strictly as at once, and added up as a model's statistics."""
+"""Files larger than memory: read in chunks, with the same checks as `read`, and summed to a model's statistics."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def read_chunks(
     header: bool = True,
     **options: object,
 ) -> Iterator[Data]:
-    """Read a file for a model in chunks of N rows, as strictly as `read` does; no more is held in memory.
+    """Read a file for a model in chunks of N rows, with the same checks as `read`; memory holds one chunk.
 
-    Messages and notes count the rows of the file. What only the whole file tells is found when the chunk that tells it
-    is read: until the last chunk has come, the file may still be refused.
+    Messages and notes count the rows of the file. Problems of the whole file are found when the chunk that shows them
+    is read: the file may be refused until the last chunk.
 
     Parameters
     ----------
@@ -55,21 +55,21 @@ def read_chunks(
     source : path
         A ``.csv``, ``.tsv``, ``.txt`` or ``.parquet`` file.
     rows : int
-        How many rows of the file a chunk has, >= 1; the last may have fewer.
+        Rows of the file in a chunk, >= 1; the last chunk may have fewer.
     missing, delimiter, decimal, encoding, header
-        Of `read`.
+        Options of `read`.
     **options : str or list of str
-        Those of ``model.inputs.options``. Labels that are found in the data (categories, symbols) must be given.
+        Options in ``model.inputs.options``. Labels that `read` finds in the data (categories, symbols) are required.
 
     Yields
     ------
     Data
-        The rows of a chunk; none of them, if all were dropped for lack of a value.
+        The rows of a chunk; without rows if all have missing values and were dropped.
 
     Raises
     ------
     InputError
-        When the file cannot be used exactly as it is; or not in chunks, because a row alone does not say what it means
+        When the file cannot be used exactly as it is; or not in chunks, because a row's meaning depends on other rows
         (``positive``, counts of labels, sequences of symbols or of other observations).
     """
     how = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding, "header": header}
@@ -84,7 +84,7 @@ def total_of(
     reporter: Reporter,
     is_part: bool = False,
 ) -> Accumulated:
-    """Add up a model's statistics of one file; one of several keeps to the rules for chunks even where it is small."""
+    """Add up a model's statistics of one file; a part of several files obeys the rules for chunks even if small."""
     total = _added_up(sufficient(model), _read(model, source, rows, options, is_part), reporter)
     return replace(total, reading=reading_of(model.inputs, source, options, rows=int(rows), **total.like.reading))
 
@@ -92,14 +92,14 @@ def total_of(
 def first_chunk(
     model: HasInputs, source: str | os.PathLike[str], /, rows: int = ROWS, **options: object
 ) -> tuple[Data, str]:
-    """Return the first chunk of a file with any rows that are kept, and what to call it: ``"rows 1 to 1000"``."""
+    """Return the first chunk with rows that are kept, and its name for messages: ``"rows 1 to 1000"``."""
     chunks = _read(model, source, rows, options)
-    chunk = next(chunk for chunk in chunks if model.inputs.size(chunk.data))  # or reading has refused the file
+    chunk = next(chunk for chunk in chunks if model.inputs.size(chunk.data))  # reading refuses a file without rows
     return chunk.data, "the data" if chunk.is_whole else chunk.where
 
 
 class _Chunk(NamedTuple):
-    """Some rows of a file: which, counted from 1, and whether they are all."""
+    """Rows ``first`` to ``last`` of a file, counted from 1, and whether they are the whole file."""
 
     data: Data
     first: int
@@ -114,7 +114,7 @@ class _Chunk(NamedTuple):
 def _read(
     model: HasInputs, source: Any, rows: int, options: Mapping[str, Any], is_part: bool = False
 ) -> Iterator[_Chunk]:
-    """Check what can be checked before the file is read, and return its chunks."""
+    """Check the arguments before the file is read, and return its chunks."""
     if isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 1:
         raise InputError(f"the rows of a chunk must be a whole number >= 1, got {rows!r}", "wrong_type")
     if not isinstance(source, str | os.PathLike):
@@ -126,15 +126,15 @@ def _read(
     how = {name: options[name] for name in ("delimiter", "decimal", "encoding", "header") if name in options}
     options_of_inputs = {name: value for name, value in options.items() if name not in how}
 
-    def read_again(inputs: Inputs, **more: Any) -> Iterator[_Chunk]:
+    def read_again(inputs: Inputs, **scaling: Any) -> Iterator[_Chunk]:
         tables = read_parts(source, int(rows), **how)
-        return _checked(model, inputs, tables, {**options_of_inputs, **more}, is_part)
+        return _checked(model, inputs, tables, {**options_of_inputs, **scaling}, is_part)
 
     return _scaled(model.inputs, read_again) if str(options.get("scale")) == "True" else read_again(model.inputs)
 
 
 def _scaled(inputs: Inputs, read_again: Callable[..., Iterator[_Chunk]]) -> Iterator[_Chunk]:
-    """Yield chunks whose columns are divided by their standard deviations in the whole file, which is read twice."""
+    """Yield chunks with columns divided by their standard deviations in the whole file, which is read twice."""
     if isinstance(inputs, Matrix) and inputs.scalable:
         inputs = replace(inputs, scales=_deviations(inputs, read_again(inputs, scale=None)))
     yield from read_again(inputs)
@@ -145,27 +145,29 @@ def _deviations(inputs: Matrix, chunks: Iterator[_Chunk]) -> dict[str, float]:
     count, mean, squares = np.zeros((3, 1))
     for chunk in chunks:
         values = np.ma.masked_invalid(chunk.data[inputs.name])
-        n, here = values.count(axis=0), np.ma.filled(values.mean(axis=0), 0)
-        step, total = here - mean, np.maximum(count + n, 1)
-        squares = squares + np.ma.filled(np.square(values - here).sum(axis=0), 0) + step**2 * count * n / total
+        n, mean_of_chunk = values.count(axis=0), np.ma.filled(values.mean(axis=0), 0)
+        step, total = mean_of_chunk - mean, np.maximum(count + n, 1)
+        squares = squares + np.ma.filled(np.square(values - mean_of_chunk).sum(axis=0), 0) + step**2 * count * n / total
         count, mean = count + n, mean + step * n / total
-    varies = squares > count * np.square(1e-14 * mean)  # other spreads are rounding
+    varies = squares > count * np.square(1e-14 * mean)  # smaller spreads are rounding errors
     return scales_by(chunk.data[inputs.axis].tolist(), np.where(varies, np.sqrt(squares / np.maximum(count, 1)), 0))
 
 
 def _checked(
     model: HasInputs, inputs: Inputs, tables: Generator[Table], options: Mapping[str, object], is_part: bool
 ) -> Iterator[_Chunk]:
-    """Parse tables, and hold them to the rules for all of them together."""
+    """Parse tables, and check the rules for all of them together."""
     totals, observations = Counter[str](), 0
-    like: Data | None = None
-    with closing(tables):  # the file, also where a chunk is refused
+    first_arrays: Data | None = None
+    with closing(tables):  # closes the file even if a chunk is refused
         for table in tables:
             chunk = _parsed(inputs, table, options, is_part)
             refuse_other_labels(model.labels, chunk.data)
-            here = none_of(inputs, chunk.data)
-            like = like or here
-            if not chunk.is_whole and (here != like or here.columns != like.columns):  # as of somebody else's inputs
+            arrays = none_of(inputs, chunk.data)
+            first_arrays = first_arrays or arrays
+            if not chunk.is_whole and (
+                arrays != first_arrays or arrays.columns != first_arrays.columns
+            ):  # possible with inputs of plug-ins
                 raise InputError(f"{chunk.where} differ from those before in labels, columns or types", "labels_differ")
             counts = ((n, v) for n, v in chunk.data.items() if n not in inputs.coded and v.dtype.kind == "i")
             totals.update({name: int(values.sum()) for name, values in counts})  # each sum of a chunk is below 2**53
@@ -174,9 +176,7 @@ def _checked(
             observations += int(inputs.observations(chunk.data)[1].sum())
             yield chunk
     if not observations:
-        raise InputError(
-            "there are no observations: no row has a value in every column that is used, and counts", "no_data"
-        )
+        raise InputError("there are no observations: every row has a missing value or a count of 0", "no_data")
 
 
 def _parsed(inputs: Inputs, table: Table, options: Mapping[str, Any], is_part: bool) -> _Chunk:
@@ -195,7 +195,7 @@ def _parsed(inputs: Inputs, table: Table, options: Mapping[str, Any], is_part: b
 
 
 def none_of(inputs: Inputs, data: Data) -> Data:
-    """Return none of the rows, with the names, types and labels of their arrays."""
+    """Return the arrays without rows: their names, types and labels."""
     return Data(inputs.split(data, 0)[0], data.source, data.columns, (), data.checked_for, data.reading)
 
 
@@ -210,19 +210,19 @@ _OF_ALL_ROWS: dict[type[Inputs], frozenset[str]] = {
 }
 """Options that need all rows together: their result for a part of the rows is not a part of their result."""
 _LABELS: dict[type[Inputs], str] = {Categories: "categories", Transitions: "symbols", Labelled: "classes"}
-"""The option that gives the labels, which are otherwise found in the rows."""
+"""The option with the labels, which `read` finds in the rows by default."""
 
 
 def _refuse_what_needs_all_rows(inputs: Inputs, table: Table, options: Mapping[str, object]) -> None:
-    """Refuse options, or their absence, with which a row alone does not say what it means."""
+    """Refuse options, or their absence, with which a row's meaning depends on other rows."""
     if isinstance(inputs, Series):
         raise InputError(
             "a sequence of observations cannot be cut into chunks", "not_cuttable", hint="read the file at once"
         )
     chosen = {name: value for name, value in options.items() if value is not None}
-    whole = next((names for kind, names in _OF_ALL_ROWS.items() if isinstance(inputs, kind)), frozenset[str]())
-    for name in sorted(whole & chosen.keys()):
-        hint = "write 0 and 1" if name == "positive" else "read the file at once, or give it one observation a row"
+    need_all_rows = next((names for kind, names in _OF_ALL_ROWS.items() if isinstance(inputs, kind)), frozenset[str]())
+    for name in sorted(need_all_rows & chosen.keys()):
+        hint = "write 0 and 1" if name == "positive" else "read the file at once, or write one observation a row"
         raise InputError(f"--{name} needs all rows together, and cannot be used with chunks", "needs_rows", hint=hint)
     if isinstance(inputs, Categories) and "column" not in chosen and len(table.columns) > 1:
         raise InputError(
@@ -258,16 +258,16 @@ def _added_up(model: Sufficient[Any], chunks: Iterator[_Chunk], reporter: Report
         if probe is None and inputs.size(chunk.data):
             probe, like = Data(inputs.split(chunk.data, _PROBE)[0]), none_of(inputs, chunk.data)
         reporter.say(f"{chunk.data.source}: {chunk.last} rows read, {digest.rows} kept")
-    arrays_of(stats)  # refuses what cannot be stored
-    none = cast(Data, like)  # a file without observations has been refused
+    arrays_of(stats)  # refuses statistics that cannot be stored
+    arrays = cast(Data, like)  # a file without observations has been refused
     chunked = f"{digest.rows} rows in {len(notes)} chunk{'s' * (len(notes) > 1)}"
-    said = (*_of_the_file(notes), f"{chunked}: their statistics were kept, the rows were not")
-    about = (none.source, none.columns, said, probe)
-    return Accumulated(model, stats, none, digest.rows, digest.hexdigest(), *about)
+    all_notes = (*_of_the_file(notes), f"{chunked}: their statistics were kept, the rows were not")
+    description = (arrays.source, arrays.columns, all_notes, probe)
+    return Accumulated(model, stats, arrays, digest.rows, digest.hexdigest(), *description)
 
 
 class Digest:
-    """SHA-256 of canonical arrays that come in parts, whatever the parts: of the digests of each array's rows."""
+    """SHA-256 of arrays that arrive in parts, independent of the parts: of the digests of each array's rows."""
 
     def __init__(self, inputs: Inputs) -> None:
         self._inputs, self._types = inputs, dict[str, tuple[str, tuple[int, ...]]]()
@@ -275,7 +275,7 @@ class Digest:
         self.rows = 0
 
     def update(self, arrays: Arrays) -> None:
-        """Take some rows; labels are taken once."""
+        """Add some rows; labels are added once."""
         first = not self._states
         for name, values in arrays.items():
             is_label = name in self._inputs.coords
@@ -296,12 +296,12 @@ class Digest:
 
 
 def _of_the_file(notes: list[tuple[str, ...]]) -> tuple[str, ...]:
-    """Merge the notes of all chunks: mark notes of some chunks only, and add up the rows that were dropped."""
+    """Merge the notes of all chunks: mark notes of only some chunks, and add up the dropped rows."""
     dropped = [note for of_chunk in notes for note in of_chunk if isinstance(note, Dropped)]
     times = Counter(note for of_chunk in notes for note in of_chunk if not isinstance(note, Dropped))
-    said = [note for note in times if times[note] == len(notes)]
-    some = [f"in some chunks: {note}" for note in times if times[note] < len(notes)]
-    more = len(some) - MOST_NOTES
-    said += some[:MOST_NOTES] + [f"and {more} more note{'s' * (more > 1)} of some chunks"] * (more > 0)
+    common = [note for note in times if times[note] == len(notes)]
+    partial = [f"in some chunks: {note}" for note in times if times[note] < len(notes)]
+    hidden = len(partial) - MOST_NOTES
+    common += partial[:MOST_NOTES] + [f"and {hidden} more note{'s' * (hidden > 1)} of some chunks"] * (hidden > 0)
     first = [row for note in dropped for row in note.first][:5]
-    return (*said, *([Dropped.of(first, sum(note.total for note in dropped))] if dropped else []))
+    return (*common, *([Dropped.of(first, sum(note.total for note in dropped))] if dropped else []))

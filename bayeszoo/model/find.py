@@ -1,4 +1,4 @@
-"""Discovery: a file in ``bayeszoo.models``, an installed entry point of that group, or a file that the user names."""
+"""Discovery of models: files in ``bayeszoo.models``, installed entry points of that group, and files named by users."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from bayeszoo.model.other_names import called
 from bayeszoo.model.over import OVER, kind_over
 from bayeszoo.model.over_fields import OverFields
 
-GROUP = "bayeszoo.models"  # the package that holds our models, and the entry-point group of other people's
+GROUP = "bayeszoo.models"  # the package of the zoo's models, and the entry-point group of plug-ins
 _IN_FILE = re.compile(r"(.+\.py)(?::(\w*))?")
 
 
 class OwnFile(NamedTuple):
-    """A user's own model: the name of its file, its class, and the SHA-256 of the text that was run."""
+    """A user's model: the name of its file, its class, and the SHA-256 of the text that was run."""
 
     file: str
     kind: str
     digest: str
 
     def is_named(self, word: str) -> bool:
-        """Say whether a word of a command names it, in whatever folder."""
+        """Say whether a word of a command names this file and class, in any folder."""
         place = _IN_FILE.fullmatch(word)
         return place is not None and (Path(place[1]).name, place[2]) == (self.file, self.kind)
 
@@ -51,13 +51,13 @@ def names_a_file(word: str) -> bool:
 
 
 _FILES: dict[type[Model], OwnFile] = {}
-"""The files of the classes that were found in one."""
+"""The file of each class that was loaded from a file."""
 _USERS: list[User] = []
-"""Who is asked: nobody, or the user of the command line."""
+"""The user of the command line; empty in Python."""
 _PLUG_IN = "plug-in"
-"""Stands before the names of plug-ins where the digests of files stand before their places."""
+"""The key of plug-in names in the list of named files, where files have their digests as keys."""
 _LENT: list[type[Model]] = []
-"""The classes that the user has named for what a fit or a file names, the last one last."""
+"""Classes that the user passed for the model of a fit, the latest last."""
 
 
 def builtin_names() -> list[str]:
@@ -67,7 +67,7 @@ def builtin_names() -> list[str]:
 
 
 def plugins() -> dict[str, EntryPoint]:
-    """Return other people's installed models by name; none is imported, because a plug-in can do anything you can."""
+    """Return installed plug-ins by name; none is imported, because a plug-in can run any code."""
     by_name: dict[str, EntryPoint] = {}
     for point in entry_points(group=GROUP):
         if point.name in by_name or point.name in builtin_names():
@@ -100,7 +100,7 @@ def find(name: str) -> type[Model]:
         raise InputError(f"a model's name is needed, got {name!r}", "not_a_model", hint="see `bayeszoo list`")
     if place := _IN_FILE.fullmatch(name):
         if not place[2]:
-            raise InputError(f"{place[1]} is a file: name the class", "class_not_named", hint=f"write {place[1]}:CLASS")
+            raise InputError(f"{place[1]} is a file: name its class", "class_not_named", hint=f"write {place[1]}:CLASS")
         model = _in_file(Path(place[1]), place[2])
         _remember(_FILES[model].digest, str(Path(place[1]).resolve()))
         return model
@@ -121,7 +121,7 @@ def by_name(name: str) -> type[Model]:
 
 
 def _instead(name: str) -> str:
-    """Say what to take in place of a model that does not exist."""
+    """Suggest a model for a name that does not exist."""
     if answers := called(name, names()):
         return f"for {answers[0].name}: {answers[0].answer}"
     close = get_close_matches(name, names(), n=1)
@@ -129,7 +129,7 @@ def _instead(name: str) -> str:
 
 
 class Reference(NamedTuple):
-    """A model as another process finds it again."""
+    """A reference by which another process rebuilds a model."""
 
     name: str
     own: OwnFile | None
@@ -141,13 +141,13 @@ class Reference(NamedTuple):
         return cls(model.name, own_file(type(model)), fields_of(model))
 
     def model(self) -> Model:
-        """Find the class, which the process that refers to it has found before, and make the model."""
+        """Rebuild the model; the referring process has already loaded its class."""
         is_named = self.own is None and not self.name.startswith(OVER)
         kind = by_name(self.name) if is_named else find_again(self.name, self.own)
         return kind(**self.fields)
 
     def is_of(self, model: Model) -> bool:
-        """Say whether what it refers to is a model of the same class."""
+        """Say whether it refers to a model of the same class."""
         try:
             return type(self.model()) is type(model)
         except InputError:
@@ -158,54 +158,54 @@ class Reference(NamedTuple):
 
 
 def own_file(model: type[Model]) -> OwnFile | None:
-    """Return where a class was found, if in a file that a user named."""
-    if issubclass(model, OverFields) and (known := _FILES.get(model.of)):
-        return known._replace(kind=model.__name__)
+    """Return the file of a class, if it was loaded from a file that a user named."""
+    if issubclass(model, OverFields) and (base_file := _FILES.get(model.of)):
+        return base_file._replace(kind=model.__name__)
     return _FILES.get(model)
 
 
 class User(Protocol):
-    """Somebody at a terminal."""
+    """A user at a terminal."""
 
     def ask(self, question: str) -> str:
-        """Return the answer, or nothing where nobody can be asked."""
+        """Return the answer; empty if nobody can be asked."""
         ...
 
     def note(self, line: str) -> None:
-        """Say a line."""
+        """Print a line."""
         ...
 
 
 def with_user(user: User) -> None:
-    """Let somebody be told which file a fit runs, and be asked for one that was not named before."""
+    """Tell this user which file a fit runs, and ask for files that were not named before."""
     _USERS[:] = [user]
 
 
 def lend(model: type[Model]) -> None:
-    """Let a class be the one that fits mean by its name, which nothing else would find or run."""
+    """Use this class for fits whose model has its name."""
     _LENT.append(_complete(model, getattr(model, "__name__", "what was given")))
 
 
-def find_again(name: str, own: OwnFile | None) -> type[Model]:
-    """Return the class that a fit names: one of the zoo, or a plug-in or a file that the user has named, now or before.
+def find_again(name: str, file: OwnFile | None) -> type[Model]:
+    """Return the class of a fit's model: from the zoo, or a plug-in or file that the user has named, now or earlier.
 
-    A fit alone runs nothing, whatever it names: it may come from anybody, and so may the file next to it.
+    A fit alone never runs code: it may come from anybody, and so may the file next to it.
     """
-    if name.startswith(OVER) and (own is None or own.kind.startswith("Over")):
-        base = own and own._replace(kind=own.kind.removeprefix("Over"))
+    if name.startswith(OVER) and (file is None or file.kind.startswith("Over")):
+        base = file and file._replace(kind=file.kind.removeprefix("Over"))
         return kind_over(cast(Any, find_again(name.removeprefix(OVER), base)))
-    if own is None:
+    if file is None:
         return _found_again_by_name(name)
-    if kept := [model for model, known in _FILES.items() if known == own]:
-        return kept[-1]
-    places = [Path(place) for place in _named(own.digest)]
+    if loaded := [model for model, loaded_file in _FILES.items() if loaded_file == file]:
+        return loaded[-1]
+    places = [Path(place) for place in _named(file.digest)]
     for path in places:
-        if path.is_file() and _digest_of(_text_of(path)) == own.digest:
+        if path.is_file() and _digest_of(_text_of(path)) == file.digest:
             for user in _USERS:
-                user.note(f"note: the model is {path}:{own.kind}, SHA-256 {own.digest[:12]}, as it was named before")
-            return _in_file(path, own.kind)
+                user.note(f"note: the model is {path}:{file.kind}, SHA-256 {file.digest[:12]}, which was named before")
+            return _in_file(path, file.kind)
     state = f"is no longer, or no longer the same, at {places[0]}" if places else "has not been named here"
-    return _lent(own) or _asked(own, state)
+    return _lent(file) or _asked(file, state)
 
 
 def _found_again_by_name(name: str) -> type[Model]:
@@ -218,47 +218,47 @@ def _found_again_by_name(name: str) -> type[Model]:
             return by_name(name)
         hint = f"name it once: bayeszoo show {name}"
         raise InputError(
-            f"the fit is of the plug-in {name!r}, which has not been named here", "unknown_model", hint=hint
+            f"the fit uses the plug-in {name!r}, which has not been named here", "unknown_model", hint=hint
         )
     hint = "in Python: bz.load(path, model=CLASS)"
-    raise InputError(f"the fit is of {name!r}, which is no model of the zoo", "unknown_model", hint=hint)
+    raise InputError(f"the fit uses {name!r}, which is not a model of the zoo", "unknown_model", hint=hint)
 
 
-def _lent(own: OwnFile) -> type[Model] | None:
-    """Return the class that was lent for one in a file; None where there is none."""
-    lent = next((model for model in reversed(_LENT) if model.__name__ == own.kind), None)
+def _lent(file: OwnFile) -> type[Model] | None:
+    """Return the latest class passed for a class of this name; None without one."""
+    lent = next((model for model in reversed(_LENT) if model.__name__ == file.kind), None)
     if lent is not None:
-        _say_if_changed(own, lent)
+        _say_if_changed(file, lent)
     return lent
 
 
 @cache
-def _say_if_changed(own: OwnFile, model: type[Model]) -> None:
-    now = own_file(model)
-    if now is None or now.digest != own.digest:
-        digest = "a class that is in no file" if now is None else f"SHA-256 {now.digest[:12]}"
-        problem = f"the fit was made by {own.kind} in {own.file}, SHA-256 {own.digest[:12]}, and is read by {digest}"
-        warnings.warn(f"{problem}: its numbers may be those of another model", Caution, stacklevel=4)
+def _say_if_changed(file: OwnFile, model: type[Model]) -> None:
+    current = own_file(model)
+    if current is None or current.digest != file.digest:
+        digest = "a class without a file" if current is None else f"SHA-256 {current.digest[:12]}"
+        problem = f"the fit was made by {file.kind} in {file.file}, SHA-256 {file.digest[:12]}, and read with {digest}"
+        warnings.warn(f"{problem}: its numbers may belong to another model", Caution, stacklevel=4)
 
 
-def _asked(own: OwnFile, state: str) -> type[Model]:
-    """Let the user name the file of a class, where there is somebody to ask; else say how to name it."""
-    what = f"the fit is of {own.kind} in {own.file} (SHA-256 {own.digest[:12]}), which {state}"
-    question = f"{what}. The path of that file, which will be run, or Enter to stop: "
+def _asked(file: OwnFile, state: str) -> type[Model]:
+    """Ask the user for the file of a class; if nobody can be asked, say how to name it."""
+    problem = f"the fit uses {file.kind} in {file.file} (SHA-256 {file.digest[:12]}), which {state}"
+    question = f"{problem}. Path of that file, which will be run, or Enter to stop: "
     if place := next((user.ask(question) for user in _USERS), ""):
-        lend(find(place if _IN_FILE.fullmatch(place) and ".py:" in place else f"{place}:{own.kind}"))
-        return cast(type[Model], _lent(own))
-    hint = f"name the same file: --model-file FOLDER/{own.file}:{own.kind}, in Python bz.load(path, model={own.kind})"
-    raise InputError(what, "bad_model_file", hint=hint)
+        lend(find(place if _IN_FILE.fullmatch(place) and ".py:" in place else f"{place}:{file.kind}"))
+        return cast(type[Model], _lent(file))
+    hint = f"name the same file: --model-file FOLDER/{file.file}:{file.kind}, or bz.load(path, model={file.kind})"
+    raise InputError(problem, "bad_model_file", hint=hint)
 
 
 def _named_file() -> Path:
-    """Return the file of the user's that keeps the digest and the place of each text that was named, and plug-ins."""
+    """Return the path of the user's list of named files, with their digests, and named plug-ins."""
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state", "bayeszoo", "named_files")
 
 
 def _named(key: str) -> list[str]:
-    """Return where a text was when it was named, or which plug-ins were, the last one first."""
+    """Return the paths at which a text was named, or the named plug-ins, latest first."""
     if not _named_file().is_file():
         return []
     try:
@@ -269,7 +269,7 @@ def _named(key: str) -> list[str]:
 
 
 def _remember(key: str, value: str) -> None:
-    """Keep where a text is that the user has named; where that cannot be written, it must be named again."""
+    """Add a line to the list of named files; if it cannot be written, the file must be named again."""
     if len(value.splitlines()) == 1 and value not in _named(key)[:1]:
         with suppress(OSError):
             _named_file().parent.mkdir(parents=True, exist_ok=True)
@@ -293,14 +293,14 @@ def _in_file(path: Path, kind: str) -> type[Model]:
 
 
 def _is_own(value: object, module: ModuleType) -> bool:
-    """Say whether a value is a model that a module defines."""
-    if not issubclass(type(value), type):  # to ask a lazily loaded module for its __class__ would import PyMC
+    """Say whether a value is a model class defined in this module."""
+    if not issubclass(type(value), type):  # isinstance asks for __class__, which would import PyMC from a lazy module
         return False
     return issubclass(value, Model) and value.__module__ == module.__name__  # type: ignore[arg-type]
 
 
 def _text_of(path: Path) -> str:
-    if path.exists() and not path.is_file():  # a pipe would be waited for
+    if path.exists() and not path.is_file():  # reading a pipe would wait
         raise InputError(f"not a regular file: {path}", "no_such_file")
     try:
         return path.read_text(encoding="utf-8")
@@ -311,11 +311,11 @@ def _text_of(path: Path) -> str:
 
 
 def _digest_of(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()  # of a path that is not UTF-8 too
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()  # a path may not be UTF-8
 
 
 class _Loader(SourceFileLoader):
-    """Runs the text that was read, of which the digest is, and neither reads nor writes bytecode."""
+    """Runs the text whose digest was taken, and neither reads nor writes bytecode."""
 
     def __init__(self, name: str, path: str, text: str) -> None:
         super().__init__(name, path)
@@ -328,13 +328,13 @@ class _Loader(SourceFileLoader):
 
 @cache
 def _run(path: str, text: str) -> ModuleType:
-    """Run a file once for each text that it has."""
+    """Run a file, once for each version of its text."""
     name = f"bayeszoo_file_{_digest_of(f'{path}:{text}')[:16]}"
     loader = _Loader(name, path, text)
     spec = importlib.util.spec_from_file_location(name, path, loader=loader)
     assert spec is not None  # it has a loader
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # where dataclasses look up their annotations
+    sys.modules[name] = module  # dataclasses look up their annotations there
     with _blaming(path):
         loader.exec_module(module)
     return module
@@ -342,23 +342,23 @@ def _run(path: str, text: str) -> ModuleType:
 
 @contextmanager
 def _blaming(path: str) -> Iterator[None]:
-    """Turn whatever a user's file raises into a line about it."""
+    """Turn any error of a user's file into one line that names the file."""
     try:
         yield
     except (InputError, NumericalError):
         raise
     except (Exception, SystemExit) as error:
         lines = [step.lineno for step in traceback.extract_tb(error.__traceback__) if step.filename == path]
-        at = f", line {lines[-1]}" if lines else ""
-        order = "Model comes after the bases that build on it: class Coins(Observable), or (Observable, Model)"
+        line = f", line {lines[-1]}" if lines else ""
+        order = "put Model after its subclasses: class Coins(Observable), or (Observable, Model)"
         hint = order if "method resolution order" in str(error) else ""
         raise InputError(
-            f"{Path(path).name}{at}: {type(error).__name__}: {error}", "bad_model_file", hint=hint
+            f"{Path(path).name}{line}: {type(error).__name__}: {error}", "bad_model_file", hint=hint
         ) from error
 
 
 def blaming_its_file(model: type[Model]) -> AbstractContextManager[None]:
-    """Return a context in which what a step of a user's own model raises becomes a line about its file."""
+    """Return a context that turns errors of a user's model into one line that names its file."""
     return nullcontext() if own_file(model) is None else _blaming(inspect.getfile(model))
 
 
@@ -368,7 +368,7 @@ def blaming_its_file(model: type[Model]) -> AbstractContextManager[None]:
 def _load(point: EntryPoint) -> object:
     try:
         return point.load()
-    except Exception as error:  # it is other people's code: whatever it raises is about the plug-in
+    except Exception as error:  # it is foreign code: any error is the plug-in's
         hint = "ask its author, or uninstall it"
         raise InputError(
             f"the plug-in {point.name!r} cannot be imported: {error}", "bad_model_file", hint=hint

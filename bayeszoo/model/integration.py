@@ -1,4 +1,4 @@
-"""Exact answers by quadrature: over few outer parameters that make all others closed-form, or over all of few."""
+"""Exact answers by quadrature: over few outer parameters of `Conditional` models, or all weights of `LogConcave`."""
 
 from __future__ import annotations
 
@@ -34,37 +34,37 @@ from bayeszoo.model.sequential import Sequential
 type Points = tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]
 
 MAX_ERROR, MAX_MOVED, MAX_INNER_MOVED = 1e-6, 1e-5, 1e-4
-"""Nats by which halving the grid may change the log evidence; probability by which it may move quantiles, of the outer
+"""Limits on what halving the grid changes: the log evidence in nats, and quantiles in probability, of the outer
 and of the inner parameters.
 
-It is the error of half the points; that of all of them is of fourth order at the least, and so a sixteenth.
+This is the error of half the points; the error of all points is of fourth order at least, hence a sixteenth.
 """
 PROBED = 8
-"""Rows whose quantiles are looked at."""
+"""Number of entries of inner parameters whose quantiles are checked."""
 DEPTH, LEAST_DEPTH = 50.0, 30.0
-"""Nats below its highest at which a density is cut off, and at which it must be cut off."""
+"""Nats below the maximum at which the density is cut off, and the least allowed."""
 MOST_STATES = 3000
-"""States of rows in time up to which their distributions at all points of a grid are held: 2 GB."""
+"""Most states over time whose distributions at all points of a grid are kept in memory: 2 GB."""
 FINER_AT_CORNERS, CORNERS = 4, 100
-"""How many times as many points of each axis a density with corners may take as a smooth one, and how many corners are
-few: their errors do not cancel, and may seem eight times smaller than they are."""
+"""Factor of the points of each axis that a density with corners may take, and the number of corners that counts as
+few: errors at few corners do not cancel, and may seem eight times smaller than they are."""
 TIMES_FINER = {1: 32, 2: 8}
-"""How many times as many intervals of each axis as `refined` begins with the finer grid has, by the axes."""
+"""Factor of the initial intervals of each axis in the finer grid, by the number of axes."""
 LEAST_KEPT = 1000
-"""Points at which a density is kept: the same ones are looked at for each moment."""
+"""Fewest points whose densities are cached: each moment evaluates the same points."""
 NEGLIGIBLE = 1e-20
-"""Probability of a point of the grid below which it is left out of averages over the posterior."""
+"""Probability below which a point of the grid is left out of posterior averages."""
 LEAST_FALL = 1.0
-"""Nats by which the integrand of an existing moment falls from halfway to far from the centre."""
+"""Nats by which the integrand of an existing moment must fall from halfway to far from the centre."""
 
 
 @dataclass(frozen=True, eq=False)
 class Integrated:
     """The posterior, the log evidence, the checks of the quadrature, and its points.
 
-    ``points`` are the parameters that are integrated over, of shape (P, *own shape), and ``mass`` the probability that
-    each point stands for; ``halved`` is that of the grid of every other point, by which the error of a mean is seen.
-    ``derived`` has the moments of quantities derived from these parameters.
+    ``points`` are the parameters that are integrated over, of shape (P, *own shape), and ``mass`` the probability of
+    each point; ``halved`` is the mass on the grid of every other point, which shows the error of a mean.
+    ``derived`` holds the moments of quantities derived from these parameters.
     """
 
     posterior: Posterior
@@ -83,26 +83,26 @@ class OuterIntegrand(Integrand):
 
     def __init__(self, model: Conditional, data: Arrays) -> None:
         self._model, self._data = model, data
-        self._coordinates = at = OuterCoordinates.of(model, model.integrated_over, data)
+        self._coordinates = coordinates = OuterCoordinates.of(model, model.integrated_over, data)
         if why := beyond_quadrature(model, data):
             raise NumericalError(why, "too_large")
-        self.names, self.begin = at.labels, model.first_intervals
+        self.names, self.begin = coordinates.labels, model.first_intervals
         self._last = np.empty(0), np.empty(0)
-        start, reach = at.about(model.outer_guess(data))
+        start, reach = coordinates.about(model.outer_guess(data))
         reach = 64 * reach
-        limits = np.array([scale.limits() for scale in at.scales]).T
+        limits = np.array([scale.limits() for scale in coordinates.scales]).T
         self._climbed, scale = peak(self.log_density, start - reach, start + reach, start)
         bounds = [enclosing(self.log_density, self._climbed, scale, reach, DEPTH, (limits[0], limits[1]))]
         self._centre, self._scale = peak(self.log_density, bounds[0].low, bounds[0].high, bounds[0].highest)
         for tilt in self.tilts:
             tilted = partial(self._tilted, tilt)
             bounds.append(enclosing(tilted, self._centre, self._scale, reach, DEPTH, (limits[0], limits[1])))
-        self.low = np.min([each.low for each in bounds], axis=0)
-        self.high = np.max([each.high for each in bounds], axis=0)
+        self.low = np.min([box.low for box in bounds], axis=0)
+        self.high = np.max([box.high for box in bounds], axis=0)
 
     @property
     def axes_of(self) -> dict[str, tuple[int, ...]]:
-        """The axes of each outer parameter."""
+        """The coordinate numbers of each outer parameter."""
         return self._coordinates.axes
 
     def _tilted(self, tilt: Tilt, points: np.ndarray) -> np.ndarray:
@@ -112,12 +112,12 @@ class OuterIntegrand(Integrand):
 
     @property
     def climbed(self) -> list[np.ndarray]:
-        """The peak that is climbed to from the model's guess."""
+        """The peak that is reached from the model's guess."""
         return [self._climbed]
 
     @cached_property
     def tilts(self) -> list[Tilt]:
-        """Logs of outer parameters without bounds, in units of their spread, and of their squares, if moments exist."""
+        """Log sizes of unbounded outer parameters, in units of their spread, and of their squares, if moments exist."""
         sizes = {i: self._log_size(i) for i, scale in enumerate(self._coordinates.scales) if not scale.has_ends}
         places, _ = self.far()
         return [
@@ -133,30 +133,30 @@ class OuterIntegrand(Integrand):
         return lambda points: np.log(np.hypot(1.0, (self.values(i, points[:, i]) - centre) / spread))
 
     def far(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return two points far out along each axis in both directions, (F, 2, D), and log slopes."""
+        """Return two far points along each axis in both directions, (F, 2, D), and their log slopes (F, 2)."""
         places, slopes = [], []
         for i, scale in enumerate(self._coordinates.scales):
             for side in (-1, 1):
                 ends, log_slopes = scale.far(float(self._centre[i]), side)
-                each = np.tile(self._centre, (2, 1))
-                each[:, i] = ends
-                places.append(each)
+                points = np.tile(self._centre, (2, 1))
+                points[:, i] = ends
+                places.append(points)
                 slopes.append(log_slopes)
         return np.array(places), np.array(slopes)
 
     def falls(self, log_sizes: np.ndarray) -> np.ndarray:
-        """Say whether density times size falls off at the far points; of sizes (F, 2, ...) of the shape of an entry."""
+        """Say whether density times size falls off at the far points; ``log_sizes`` (F, 2, ...) give shape (...)."""
         places, slopes = self.far()
         mass = self.log_density(places.reshape(-1, len(self.names))).reshape(slopes.shape) + slopes
-        far = np.expand_dims(mass, tuple(range(2, log_sizes.ndim))) + log_sizes
+        at_far_points = np.expand_dims(mass, tuple(range(2, log_sizes.ndim))) + log_sizes
         with np.errstate(invalid="ignore"):
-            return ~np.any(far[:, 0] - far[:, 1] < LEAST_FALL, axis=0)
+            return ~np.any(at_far_points[:, 0] - at_far_points[:, 1] < LEAST_FALL, axis=0)
 
     def log_density(self, points: np.ndarray) -> np.ndarray:
-        """Return the log density in the coordinates at points (P, D); at the last ones it is known."""
+        """Return the log density in the coordinates at points (P, D); the last points are cached."""
         if not np.array_equal(points, self._last[0]):
             rows = self._model.inputs.size(self._data)
-            heights = np.concatenate([self._of_few(points[some]) for some in blocks(len(points), rows)])
+            heights = np.concatenate([self._of_few(points[part]) for part in blocks(len(points), rows)])
             if len(points) < LEAST_KEPT:
                 return heights
             self._last = points, heights
@@ -165,18 +165,18 @@ class OuterIntegrand(Integrand):
     def _of_few(self, points: np.ndarray) -> np.ndarray:
         quantities = self.quantities(points)
         slopes = self._coordinates.log_slope(points)
-        with np.errstate(all="ignore"):  # far out numbers overflow where the density is 0
+        with np.errstate(all="ignore"):  # far from the centre numbers overflow where the density is 0
             heights = self.log_joint(quantities) + slopes
         return np.where(np.isfinite(heights), heights, -math.inf)
 
     def quantities(self, points: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the outer parameters at points (P, D), and their complements where the model has names for them."""
-        at, more = self._coordinates, {}
-        for name in self._model.complements.keys() & at.shapes.keys():
-            (i,) = at.axes[name]
-            beyond = self._model.outer[name].high - at.scales[i].high
-            more[self._model.complements[name]] = beyond + at.scales[i].complement(points[:, i])
-        return at.outer(points) | more
+        """Return the outer parameters at points (P, D), and the complements that the model names."""
+        coordinates, complements = self._coordinates, {}
+        for name in self._model.complements.keys() & coordinates.shapes.keys():
+            (i,) = coordinates.axes[name]
+            beyond = self._model.outer[name].high - coordinates.scales[i].high
+            complements[self._model.complements[name]] = beyond + coordinates.scales[i].complement(points[:, i])
+        return coordinates.outer(points) | complements
 
     def values(self, i: int, places: Any) -> np.ndarray:
         """Return the i-th outer parameter at its coordinates."""
@@ -199,9 +199,9 @@ def exact_evidence(model: Model, data: Arrays) -> float:
 
 
 def integrate(model: Model, data: Arrays) -> Integrated:
-    """Integrate over the outer parameters of a model, or over all of them of one that is `LogConcave`.
+    """Integrate over the outer parameters of a model, or over all weights of a `LogConcave` one.
 
-    Raises `NumericalError` where the data are impossible everywhere, or there are too many parameters or rows.
+    Raises `NumericalError` if the density is zero everywhere, or there are too many parameters or rows.
     """
     if isinstance(model, LogConcave):
         with one_thread():
@@ -214,8 +214,8 @@ def integrate(model: Model, data: Arrays) -> Integrated:
 def _over_outer(model: Conditional, data: Arrays) -> Integrated:
     """Integrate over the outer parameters."""
     if isinstance(model, Sequential) and (states := number_of_parameters(model, data)) > MOST_STATES:
-        line = f"exact answers are of at most {MOST_STATES:,} states over time, and there are {states:,}"
-        raise NumericalError(f"{model.name}: {line}; map, laplace and nuts take more", "too_large")
+        line = f"quadrature takes at most {MOST_STATES:,} states over time, and there are {states:,}"
+        raise NumericalError(f"{model.name}: {line}; use map, laplace or nuts", "too_large")
     integrand, inner = OuterIntegrand(model, data), partial(model.posterior_given, data=data)
     inner_of_few, derived = _of_few_entries(model, data), partial(_derived, model)
     exists = _existing(integrand, inner_of_few, derived)
@@ -223,7 +223,7 @@ def _over_outer(model: Conditional, data: Arrays) -> Integrated:
     moved = cache(lambda grid: inner_moved(integrand, grid, inner_of_few, moments(grid)))
 
     def is_fine(grid: Grid) -> bool:
-        if not _is_fine(grid) or max(each.moved for each in moments(grid).values()) > MAX_MOMENT_MOVED:
+        if not _is_fine(grid) or max(moment.moved for moment in moments(grid).values()) > MAX_MOMENT_MOVED:
             return False
         return moved(grid) <= MAX_INNER_MOVED
 
@@ -231,23 +231,23 @@ def _over_outer(model: Conditional, data: Arrays) -> Integrated:
     if not np.max(grid.log_density) > -math.inf:
         raise NumericalError(f"{model.name}: the density is zero on the whole grid", "impossible_data")
     rows = model.inputs.size(data)
-    of_all = moments_of(integrand, grid, inner, derived, _existing(integrand, inner, derived), rows)
-    posterior = integrated(integrand, grid, inner, integrand.log_joint, of_all, rows)
+    all_moments = moments_of(integrand, grid, inner, derived, _existing(integrand, inner, derived), rows)
+    posterior = integrated(integrand, grid, inner, integrand.log_joint, all_moments, rows)
     checks = [
         at_most("grid_evidence", grid.error, MAX_ERROR),
         at_most("grid_outer_quantiles", grid.moved, MAX_MOVED),
         at_most("grid_inner_quantiles", moved(grid), MAX_INNER_MOVED),
         at_least("drop_at_bounds", grid.depth, LEAST_DEPTH),
     ]
-    of_derived = {name: each for name, each in of_all.items() if name not in posterior}
+    of_derived = {name: moment for name, moment in all_moments.items() if name not in posterior}
     return Integrated(posterior, grid.log_integral, checks, of_derived, *_outer_points(integrand, grid), grid=grid)
 
 
 def posterior_points(model: Model, data: Arrays) -> Points:
-    """Return the points of a quadrature that is fine enough for the evidence, their mass, and that of half the grid."""
+    """Return points of a quadrature fine enough for the evidence, their mass, and that on half the grid."""
     if not isinstance(model, Conditional):
-        known = integrate(model, data)
-        return known.points, known.mass, known.halved
+        result = integrate(model, data)
+        return result.points, result.mass, result.halved
     with one_thread():
         integrand = OuterIntegrand(model, data)
         return _outer_points(integrand, refined(integrand, _is_fine))
@@ -258,7 +258,7 @@ def _outer_points(integrand: OuterIntegrand, grid: Grid) -> Points:
 
 
 def _existing(integrand: OuterIntegrand, inner: Inner, derived: Derived) -> Exists:
-    """Say which means and variances exist: their integrands fall off far out along each axis."""
+    """Say which means and variances exist: their integrands fall off far from the centre along each axis."""
     places, _ = integrand.far()
     exists = {}
     with np.errstate(all="ignore"):
@@ -270,14 +270,14 @@ def _existing(integrand: OuterIntegrand, inner: Inner, derived: Derived) -> Exis
 
 
 def _derived(model: Model, params: Params) -> dict[str, np.ndarray]:
-    """Return quantities derived from the parameters that are integrated over, without those that have no moments."""
-    with suppress(KeyError, NumericalError):  # it needs others too, or is too large for a number at some point
+    """Return quantities derived from the parameters that are integrated over, except those without moments."""
+    with suppress(KeyError, NumericalError):  # it needs inner parameters too, or overflows at some point
         return {name: v for name, v in model.derived(params).items() if name not in model.without_moments}
     return {}
 
 
 def _over_weights(model: LogConcave, data: Arrays) -> Integrated:
-    """Integrate over the one or two parameters of a log-concave model, in units of its prior."""
+    """Integrate over the one or two weights of a log-concave model, in units of its prior."""
     if why := beyond_quadrature(model, data):
         raise NumericalError(why, "integration_failed")
     rows = model.concave(data)
@@ -285,8 +285,8 @@ def _over_weights(model: LogConcave, data: Arrays) -> Integrated:
     orders = [(0,)] if rows.size == 1 else [(0, 1), (1, 0)]
     finer = FINER_AT_CORNERS if rows.has_corners else 1
     integrands = [AboutMode(rows.joint_values, mode.x, mode.there.curvature, order, finer) for order in orders]
-    few = rows.has_corners and 2 * model.inputs.size(data) <= CORNERS
-    allowed = MAX_ERROR / 8 if few else MAX_ERROR
+    has_few_corners = rows.has_corners and 2 * model.inputs.size(data) <= CORNERS
+    allowed = MAX_ERROR / 8 if has_few_corners else MAX_ERROR
     grids = [refined(integrand, lambda grid: _is_fine(grid) and grid.error <= allowed) for integrand in integrands]
     first, evidence = integrands[0], grids[0].log_integral
     marginals = [FirstMarginal(*pair) for pair in zip(integrands, grids, strict=True)]
@@ -333,9 +333,9 @@ def _over_weights(model: LogConcave, data: Arrays) -> Integrated:
 def log_expectation(
     model: LogConcave, data: Arrays, log_evidence: float, log_values: Callable[[dict[str, np.ndarray]], np.ndarray]
 ) -> float:
-    """Return the log of the posterior mean of a positive function of the weights that points far out decide, else NaN.
+    """Return the log posterior mean of a positive function of the weights that is dominated by tails; NaN if inexact.
 
-    The grid is one of the product of function and density, about the maximum of that. ``log_values`` takes weights of
+    The grid is centred on the maximum of function times density. ``log_values`` takes weights of
     shape (P, T), and raises `NumericalError` where the function is too large.
     """
     rows = model.concave(data)
@@ -348,10 +348,14 @@ def log_expectation(
 
 
 def _points(grid: Grid, params: Mapping[str, np.ndarray]) -> Points:
-    """Return the parameters at the points of a grid that are not negligible, their mass, and that of half the grid."""
+    """Return parameters at the grid points that are not negligible, their mass, and that on half the grid."""
     mass = np.ravel(grid.mass)
-    seen = mass > NEGLIGIBLE
-    return {name: v[seen] for name, v in params.items()}, mass[seen], np.ravel(halved_mass(grid))[seen]
+    is_kept = mass > NEGLIGIBLE
+    return (
+        {name: values[is_kept] for name, values in params.items()},
+        mass[is_kept],
+        np.ravel(halved_mass(grid))[is_kept],
+    )
 
 
 def _is_fine(grid: Grid) -> bool:
@@ -359,7 +363,7 @@ def _is_fine(grid: Grid) -> bool:
 
 
 def _of_few_entries(model: Conditional, data: Arrays) -> Inner:
-    """Return the posterior of few entries of the inner parameters: whose quantiles are looked at."""
+    """Return the posterior of a few entries of the inner parameters, whose quantiles are checked."""
 
     def inner(outer: Params) -> Posterior:
         marginals = model.posterior_given(outer, data).items()
@@ -369,11 +373,11 @@ def _of_few_entries(model: Conditional, data: Arrays) -> Inner:
 
 
 def _few_of(marginal: Any) -> Any:
-    """Return the marginals of few entries along the last axis, after that of the points."""
+    """Return the marginals of a few entries along the last axis, which follows that of points."""
     shape = np.shape(marginal.mean())
     return marginal.entries(_few(shape[-1])) if isinstance(marginal, Frozen) and len(shape) > 1 else marginal
 
 
 def _few(size: int) -> np.ndarray:
-    """Return some of N places, first and last among them."""
+    """Return `PROBED` numbers below ``size``, evenly spaced, with the first and last."""
     return np.unique(np.linspace(0, max(size - 1, 0), PROBED).astype(int)) if size else np.zeros(0, dtype=int)

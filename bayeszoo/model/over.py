@@ -27,11 +27,11 @@ from bayeszoo.model.others import all_but_one, statistics_of
 from bayeszoo.model.over_fields import OverByDraws, OverFields, domain, require_fields
 
 OVER = "over_"
-"""What the name of a model's class with fields as parameters begins with."""
+"""Prefix of the name of a model with fields as parameters."""
 MOST_KEPT = 20_000
-"""Posteriors at points that are kept, as integrals ask for the same again."""
+"""Most posteriors in the cache: integrals evaluate the same points again."""
 MOST_LAWS = 20_000
-"""Rows times points of which each has a predictive distribution of its own given the other rows: half a minute."""
+"""Most leave-one-out predictive distributions, rows times points: half a minute."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Over(Conditional, OverFields, family=True):
     Parameters
     ----------
     base : ClosedForm
-        The model; its other fields stay. Searches begin at its own values of the fields.
+        The model; its other fields stay fixed. Searches start at its values of the fields.
     """
 
     base: ClosedForm[Any]
@@ -51,7 +51,7 @@ class Over(Conditional, OverFields, family=True):
     _log_prior: ClassVar[Callable[..., float] | None] = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.base, Mapping):  # as it was saved
+        if isinstance(self.base, Mapping):  # as stored in a file
             object.__setattr__(self, "base", self.of(**self.base))
         require_fields(self.base, names := tuple(Priors(self.priors)))
         scales = {name: domain(self.base, name) for name in names}
@@ -62,20 +62,20 @@ class Over(Conditional, OverFields, family=True):
 
     @property
     def textbook_priors(self) -> Mapping[str, Prior]:
-        """None: a prior of a field is said."""
+        """Empty: every field has an explicit prior."""
         return {}
 
     def outer_shapes(self, data: Arrays | None = None) -> Mapping[str, tuple[int, ...]]:
-        """Return the shapes of the fields: one that is a vector has an outer parameter for each entry."""
+        """Return the shapes of the fields: a vector has an outer parameter for each entry."""
         return {name: np.shape(getattr(self.base, name)) for name in self.priors}
 
     @property
     def own_values(self) -> dict[str, np.ndarray]:
-        """The model's own values of the fields."""
+        """The base model's values of the fields."""
         return {name: np.asarray(getattr(self.base, name)) for name in self.priors}
 
     def outer_guess(self, data: Arrays) -> dict[str, Any]:
-        """Begin at the model's own values."""
+        """Return the base model's values, with width 1."""
         return {name: (value, 1.0) for name, value in self.own_values.items()}
 
     def coords(self, data: Arrays) -> dict[str, Any]:
@@ -84,48 +84,51 @@ class Over(Conditional, OverFields, family=True):
 
     @property
     def has_origin(self) -> bool:
-        """Whether a number added to every outcome only moves the fields declared with ``location``."""
+        """Whether adding a number to every outcome only shifts the fields declared with ``location``."""
         return self.base.has_origin
 
     def declare(self, data: Arrays) -> NoReturn:
-        """Refuse: fields are numbers, from which designs are computed, and no tensors."""
+        """Refuse: designs are computed from fields as numbers, not tensors."""
         raise InputError(
             f"{self} has no density to sample: its fields are numbers",
             "no_density",
-            hint="exact, map and mle fit it",
+            hint="fit it by exact, map or mle",
         )
 
     marginalized = declare
 
     @property
     def _is_along_points(self) -> bool:
-        many = vars(self.of).get("along_points", ())
-        return {*self.priors} <= {*many}
+        vectorized = vars(self.of).get("along_points", ())
+        return {*self.priors} <= {*vectorized}
 
     def at(self, outer: Params) -> ClosedForm[Any]:
         """Return the model at one point of the fields."""
         return self.base.replaced(**{name: plain(np.asarray(value)) for name, value in outer.items()})
 
     def statistics(self, data: Arrays) -> Any:
-        """Return the statistics of the data, computed once: no field that is over has a part in them."""
+        """Return the statistics of the data, computed once: they do not depend on the fields in ``priors``."""
         if self._kept.get("data") is not data:
             self._kept.clear()
             self._kept.update(data=data, stats=self._checked_statistics(data))
         return self._kept["stats"]
 
     def _checked_statistics(self, data: Arrays) -> Any:
-        """Return the statistics, which serve all values of the fields; refuse a field that they depend on."""
+        """Return the statistics; refuse a field on which they depend."""
         stats = self.base.statistics(data)
         if np.isnan(_evidence(self.base, stats)):
-            self.base.posterior(stats)  # says why, where there is no closed form of these data
+            self.base.posterior(stats)  # raises, with the reason, if these data have no closed form
         for name in self.priors:
             try:
-                there = moved(self.base, name)
+                moved_model = moved(self.base, name)
             except InputError:
                 continue
-            if not np.array_equal(_evidence(there, stats), _evidence(there, there.statistics(data)), equal_nan=True):
+            if not np.array_equal(
+                _evidence(moved_model, stats), _evidence(moved_model, moved_model.statistics(data)), equal_nan=True
+            ):
                 raise InputError(
-                    f"over {name}: {self.base.name} reads the data with it: it cannot be optimized", "not_optimizable"
+                    f"over {name}: the statistics of {self.base.name} depend on it; it cannot be optimized",
+                    "not_optimizable",
                 )
         return stats
 
@@ -144,7 +147,7 @@ class Over(Conditional, OverFields, family=True):
         return height
 
     def under(self, log_prior: Callable[..., float]) -> Self:
-        """Return the model under another prior of the fields, between the same ends, as no saved fit can have it.
+        """Return the model under another prior of the fields with the same bounds; it cannot be stored with a fit.
 
         ``log_prior(tau=..., sigma=...)`` returns the log density with respect to the fields, with every constant.
         """
@@ -154,7 +157,7 @@ class Over(Conditional, OverFields, family=True):
 
     @property
     def is_under_another(self) -> bool:
-        """Whether the prior is a function that was given."""
+        """Whether the prior is a function from `under`."""
         return self._log_prior is not None
 
     def log_marginal(self, outer: Params, data: Arrays) -> Any:
@@ -163,29 +166,29 @@ class Over(Conditional, OverFields, family=True):
         if self._is_along_points:
             values = _evidence(self.base.at_points(inside), stats)
         else:
-            each = [self._evidence_at(point, stats) for point in self._points(inside)]
-            values = np.reshape(each, self._axes(outer))
+            evidences = [self._evidence_at(point, stats) for point in self._points(inside)]
+            values = np.reshape(evidences, self._axes(outer))
         outside = [sum_over(inside[name] != outer[name], len(shape)) for name, shape in self.outer_shapes().items()]
         return np.where(np.isnan(values) | np.any(outside, axis=0), -np.inf, values)[()]
 
     def _evidence_at(self, point: Params, stats: object) -> float:
         try:
             return _evidence(self.at(point), stats)
-        except InputError:  # fields that do not go together
+        except InputError:  # incompatible values of fields
             return -np.inf
 
     def _inside(self, outer: Params) -> dict[str, np.ndarray]:
-        """Return fields that may be: beyond the largest, where grids look too, there is no evidence."""
-        least = {name: max(np.nextafter(scale.low, np.inf), -LARGEST) for name, scale in self.outer.items()}
-        return {name: np.clip(value, least[name], LARGEST) for name, value in outer.items()}
+        """Return the fields moved into their valid range: grids also evaluate points outside it."""
+        lowest = {name: max(np.nextafter(scale.low, np.inf), -LARGEST) for name, scale in self.outer.items()}
+        return {name: np.clip(value, lowest[name], LARGEST) for name, value in outer.items()}
 
     def _axes(self, outer: Params) -> tuple[int, ...]:
-        """Return the leading axes of points."""
+        """Return the shape of the leading axes, of points."""
         name, shape = next(iter(self.outer_shapes().items()))
         return np.shape(outer[name])[: np.ndim(outer[name]) - len(shape)]
 
     def _points(self, outer: Params) -> list[dict[str, np.ndarray]]:
-        """Return the points one by one."""
+        """Return a list of points."""
         flat = {name: np.reshape(outer[name], (-1, *shape)) for name, shape in self.outer_shapes().items()}
         return [dict(zip(flat, values, strict=True)) for values in zip(*flat.values(), strict=True)]
 
@@ -194,8 +197,8 @@ class Over(Conditional, OverFields, family=True):
         stats, inside = self.statistics(data), self._inside(outer)
         if self._is_along_points:
             return self.base.at_points(inside).posterior(stats)
-        each = [self._posterior_at(point, stats) for point in self._points(inside)]
-        return _side_by_side(each, self._axes(outer))
+        posteriors = [self._posterior_at(point, stats) for point in self._points(inside)]
+        return _side_by_side(posteriors, self._axes(outer))
 
     @classmethod
     def has_law_given_outer(cls) -> bool:
@@ -213,34 +216,34 @@ class Over(Conditional, OverFields, family=True):
         if not self.has_law_given_outer():
             return super().held_out(params, seen, places)
         predictive = self._predictive(params, most_rows=len(places))
-        others = np.delete(np.arange(self.inputs.size(seen)), places)
+        never_left_out = np.delete(np.arange(self.inputs.size(seen)), places)
         laws = dict[int, Any]()
-        for i, rest in all_but_one(
-            self.base, seen, [np.array([i]) for i in places], statistics_of(self.base, seen, others)
+        for i, other_rows in all_but_one(
+            self.base, seen, [np.array([i]) for i in places], statistics_of(self.base, seen, never_left_out)
         ):
             row = self.inputs.reordered(seen, np.array([i]))
-            laws[i] = predictive(rest, row)
+            laws[i] = predictive(other_rows, row)
         law: RowLaw = RowByRow([laws[i] for i in places.tolist()], len(self._axes(params)))
         return law
 
     def _predictive(self, params: Params, most_rows: int = 1) -> Callable[[Any, Arrays], RowLaw]:
-        """Return the predictive distribution of new rows at all values of the fields, by statistics and rows."""
+        """Return a function of statistics and new rows: their predictive law at all values of the fields."""
         outer, axes = self._inside({name: np.asarray(params[name]) for name in self.priors}), self._axes(params)
         if self._is_along_points and isinstance(self.base, Predictive):
             return self.base.at_points(outer).predictive
         models = [model for model in map(self.at, self._points(outer)) if isinstance(model, Predictive)]
         if len(models) * most_rows > MOST_LAWS:
-            raise NoRowLaw(f"{most_rows} rows at {len(models)} points are too many to leave each out", "too_many_rows")
+            raise NoRowLaw(f"leave-one-out of {most_rows} rows at {len(models)} points is too slow", "too_many_rows")
         return lambda stats, new: stacked([model.predictive(stats, new) for model in models], axes)
 
     def _posterior_at(self, point: Params, stats: object) -> Posterior:
-        kept, key = self._kept, b"".join(value.tobytes() for value in point.values())
-        if key not in kept:
+        posteriors, key = self._kept, b"".join(value.tobytes() for value in point.values())
+        if key not in posteriors:
             posterior = self.at(point).posterior(stats)
-            if len(kept) > MOST_KEPT:
+            if len(posteriors) > MOST_KEPT:
                 return posterior
-            kept[key] = posterior
-        return kept[key]
+            posteriors[key] = posterior
+        return posteriors[key]
 
 
 def _evidence(model: ClosedForm[Any], stats: object) -> Any:
@@ -248,15 +251,15 @@ def _evidence(model: ClosedForm[Any], stats: object) -> Any:
     try:
         with np.errstate(all="ignore"):
             return model.log_evidence(stats)
-    except (ArithmeticError, ValueError):  # overflow, the domain of a logarithm
+    except (ArithmeticError, ValueError):  # overflow, or a logarithm of a number <= 0
         return np.nan
 
 
-def _side_by_side(each: list[Posterior], axes: tuple[int, ...]) -> Posterior:
-    """Return the posteriors at points as one."""
+def _side_by_side(laws: list[Posterior], axes: tuple[int, ...]) -> Posterior:
+    """Return one posterior with an axis of points from the posteriors at single points."""
 
     def draw(size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
-        drawn = [law.rvs(size, rng) for law in each]
+        drawn = [law.rvs(size, rng) for law in laws]
         return {
             name: np.stack([draws[name] for draws in drawn], axis=len(size)).reshape(
                 *size, *axes, *np.shape(drawn[0][name])[len(size) :]
@@ -265,12 +268,12 @@ def _side_by_side(each: list[Posterior], axes: tuple[int, ...]) -> Posterior:
         }
 
     def log_density(params: Params) -> np.ndarray:
-        own = {name: np.shape(law.mean()) for name, law in each[0].items()}
-        flat = {name: np.reshape(params[name], (-1, *shape)) for name, shape in own.items()}
-        heights = [law.logpdf({name: flat[name][i] for name in flat}) for i, law in enumerate(each)]
+        shapes = {name: np.shape(law.mean()) for name, law in laws[0].items()}
+        flat = {name: np.reshape(params[name], (-1, *shape)) for name, shape in shapes.items()}
+        heights = [law.logpdf({name: flat[name][i] for name in flat}) for i, law in enumerate(laws)]
         return np.reshape(heights, axes)[()]
 
-    marginals = {name: stacked([law[name] for law in each], axes) for name in each[0]}
+    marginals = {name: stacked([law[name] for law in laws], axes) for name in laws[0]}
     return Posterior(marginals, draw, log_density)
 
 
@@ -291,26 +294,26 @@ def over(model: ClosedForm[Any], priors: Mapping[str, Prior | str]) -> Over: ...
 @overload
 def over(model: Model, priors: Mapping[str, Prior | str]) -> Model: ...
 def over(model: Model, priors: Mapping[str, Prior | str]) -> Model:
-    """Make fields of a model parameters, each with a prior; of a vector each entry has it.
+    """Make fields of a model parameters, each with a prior; entries of a vector have the same one.
 
     Parameters
     ----------
     model : Model
-        With a closed form, of a function that rows of yes and no are about, or a Dirichlet process mixture, of which
-        ``alpha`` can be a parameter; its other fields stay.
+        With a closed form, or of a function behind binary outcomes, or a Dirichlet process mixture, of which
+        ``alpha`` can be a parameter. Its other fields stay fixed.
     priors : mapping of str to Prior or text
         ``{"tau": LogUniform(0.1, 100)}``, or as text.
 
     Returns
     -------
     Model
-        Of a closed form one that exact, map and mle fit: full Bayes is the first, empirical Bayes the last. Of the
-        others one that gibbs fits.
+        With a closed form it is fitted by exact (full Bayes), map, and mle (empirical Bayes); the
+        others by gibbs.
 
     Raises
     ------
     InputError
-        When the model has no closed form or no such fields of numbers.
+        When the model has no closed form or no such numeric fields.
 
     Examples
     --------
@@ -328,20 +331,20 @@ def over(model: Model, priors: Mapping[str, Prior | str]) -> Model:
 
 
 def over_flat(model: ClosedForm[Any], names: Sequence[str]) -> Over:
-    """Turn fields of a closed-form model into parameters, whose likelihood is the evidence."""
+    """Make fields of a closed-form model parameters with flat priors: their likelihood is the evidence."""
     return over(model, {name: Flat(domain(model, name).low) for name in names})
 
 
 def moved(model: ClosedForm[Any], name: str) -> ClosedForm[Any]:
-    """Return the model with a field elsewhere, by which it is seen what depends on it."""
+    """Return the model with another value of a field, to test what depends on it."""
     is_positive, value = hyperparameters(model)[name].positive, np.asarray(getattr(model, name))
     return model.replaced(**{name: plain(1.5 * value + (not is_positive))})
 
 
 def require_closed_form(model: Model, names: Sequence[str]) -> ClosedForm[Any]:
-    """Refuse a model without a closed form, and names that are not of fields of it."""
+    """Return the model; refuse one without a closed form, and names that are not its fields."""
     if not isinstance(model, ClosedForm):
-        draws = "in Python bz.over(model, priors) makes fields parameters, and gibbs draws them"
+        draws = "in Python: bz.over(model, priors), fitted by gibbs"
         hint = draws if isinstance(model, OverByDraws) else "see `bayeszoo list`"
         raise InputError(f"{model.name} has no closed-form evidence", "no_closed_form", hint=hint)
     require_fields(model, names)

@@ -33,27 +33,27 @@ def accumulate(
     model : Model
         Must be `Sufficient`.
     source : path
-        As `read_chunks` takes it; or a pattern of files, such as ``"folder/*.parquet"``, which are one table in the
+        As `read_chunks` takes it; or a pattern of files, such as ``"folder/*.parquet"``, read as one table in the
         order of their names. Their columns and labels must be the same.
     rows : int
-        How many rows are read at a time; the result does not depend on it, but for rounding.
+        Rows to read at a time; the result does not depend on it, except for rounding.
     client : dask.distributed.Client, optional
-        A Dask cluster, whose workers read the files, each of them all by itself, from where this machine sees them too.
-        A file whose worker ends is read again by another. The result is the one without a cluster, but for rounding.
+        A Dask cluster whose workers read the files, from paths that this machine sees too.
+        If a worker ends, another reads its file again. The result is as without a cluster, except for rounding.
     reporter : Reporter, optional
-        Takes a line a chunk, and of many files how many are read; silent by default.
+        Receives a line for each chunk, or the number of files read; silent by default.
     **options
-        Of `read_chunks`.
+        Options of `read_chunks`.
 
     Returns
     -------
     Accumulated
-        To be given to `fit` in place of data.
+        The data argument of `fit`.
 
     Raises
     ------
     InputError
-        When the model has no sufficient statistics, or no file is named so; and as `read_chunks`, naming the file.
+        When the model has no sufficient statistics, or no file has this name; and as `read_chunks`, naming the file.
 
     Examples
     --------
@@ -85,11 +85,11 @@ def accumulate_files(
     sufficient(model)
     if options.get("scale"):
         raise InputError(
-            "--scale needs all rows together", "needs_rows", hint="divide the columns before, or leave it out"
+            "--scale needs all rows together", "needs_rows", hint="divide the columns beforehand, or leave out --scale"
         )
     total = Sum(paths)
-    each = parts_here if client is None else cluster.parts_on(client)
-    with closing(each(model, paths, rows, options)) as parts:
+    yield_parts = parts_here if client is None else cluster.parts_on(client)
+    with closing(yield_parts(model, paths, rows, options)) as parts:
         for done, (number, part) in enumerate(parts, start=1):
             total.take(number, part)
             reporter.progress("files", done, len(paths))

@@ -1,4 +1,4 @@
-"""Models whose rows may lie in many files: what E-steps of the files give adds up."""
+"""Models whose rows may lie in many files: E-step results of the files add up."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from bayeszoo.model.base import Model
 
 
 class Additive(Model, family=True):
-    """Expected statistics of parts of the rows add up: E-steps go where the rows are, and the M-step is of their sum.
+    """Expected statistics of parts of the rows add up: E-steps run where the rows are, and the M-step uses the sum.
 
-    Of sequences all rows of one are in one part. What each row has of its own, as a document has proportions, is held
-    with what all rows share, in the order of the rows.
+    A sequence lies in one part. Row parameters, such as a document's proportions, are kept
+    with the shared parameters, in the order of the rows.
     """
 
     @abstractmethod
     def pooled(self, stats: Any, other: Any) -> Any:
-        """Return the expected statistics of both parts, of E-steps at the same parameters or q(theta).
+        """Return the expected statistics of two parts together, from E-steps at the same parameters or q(theta).
 
-        Those of single rows are put behind each other.
+        Statistics of single rows are concatenated.
         """
 
     def of_rows(self, at: object, change: Callable[[np.ndarray], np.ndarray]) -> Any:
-        """Return parameters or q(theta), with ``change`` made to what each row has of its own, (..., rows, numbers).
+        """Return parameters or q(theta) ``at``, with ``change`` applied to row parameters (..., rows, numbers).
 
-        By default rows have nothing of their own.
+        By default there are no row parameters.
         """
         return at

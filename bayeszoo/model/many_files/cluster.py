@@ -1,4 +1,4 @@
-"""Files read by the workers of a Dask cluster; Dask is imported where it is asked for only."""
+"""Files read by the workers of a Dask cluster; Dask is imported only when a cluster is used."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from bayeszoo.model.find import Reference
 from bayeszoo.model.many_files.files import Parts, part_of
 
 LOCAL = "local"
-"""In place of an address: a cluster of this machine's processors, which ends with the command."""
+"""Instead of an address: a cluster on this machine's processors, which ends with the command."""
 LOOPBACK = "127.0.0.1"
-"""Where that cluster listens: who reaches a scheduler runs code by it."""
+"""The address of that cluster: whoever reaches a scheduler can run code on it."""
 PATIENCE = 10
-"""Seconds until a scheduler must have answered, and a worker be there."""
+"""Seconds to wait for the scheduler's answer and for a worker."""
 
 
 @contextmanager
 def connected(address: str) -> Iterator[Any]:
-    """Return a context with a client of the cluster at an address, or of one of this machine.
+    """Return a context with a client of the cluster at an address, or of a local cluster.
 
-    It is no default, which xarray would ask for a lock for each file that it writes, also after it has failed.
+    It is not Dask's default client: xarray would use that for a lock on each file it writes, even after it failed.
     """
-    distributed, own = _distributed(), {"set_as_default": False}
+    distributed, client_options = _distributed(), {"set_as_default": False}
     if address == LOCAL:
         options: dict[str, Any] = {"n_workers": os.cpu_count(), "threads_per_worker": 1, "host": LOOPBACK}
-        # of the scheduler's pages only whether it is well is left, at a port that no other cluster has
+        # no dashboard; only the scheduler's health page remains, at a free port
         options |= {"dashboard_address": None, "scheduler_kwargs": {"dashboard_address": f"{LOOPBACK}:0"}}
         with ExitStack() as ends:
             with signals.beginning():
                 cluster = ends.enter_context(distributed.LocalCluster(**options))
-                client = ends.enter_context(distributed.Client(cluster, **own))
+                client = ends.enter_context(distributed.Client(cluster, **client_options))
             try:
                 yield client
             except KeyboardInterrupt:  # the cluster takes a while to end
@@ -46,8 +46,8 @@ def connected(address: str) -> Iterator[Any]:
                 raise
         return
     try:
-        client = distributed.Client(address, timeout=PATIENCE, **own)
-    except (OSError, TypeError, ValueError):  # nobody is there, or it is no address
+        client = distributed.Client(address, timeout=PATIENCE, **client_options)
+    except (OSError, TypeError, ValueError):  # no answer, or not an address
         hint = "give tcp://HOST:PORT as the scheduler prints it, or local"
         raise InputError(f"no Dask scheduler answers at {escaped(address)}", "cluster_failed", hint=hint) from None
     with client:
@@ -63,14 +63,14 @@ def _distributed() -> Any:
 
 
 def parts_on(client: Any) -> Callable[[Model, Sequence[str], int, Mapping[str, Any]], Parts]:
-    """Return what yields the statistics of files as the workers of a cluster have read them."""
+    """Return a function that yields the statistics of files as the workers of a cluster finish them."""
     waiting(client)
 
     def parts(model: Model, paths: Sequence[str], rows: int, options: Mapping[str, object]) -> Parts:
         reference = Reference.of(model)
-        asked = [client.submit(_part, reference, path, rows, options, pure=False) for path in paths]
-        futures = {future: number for number, future in enumerate(asked)}
-        del asked  # what nobody holds is forgotten by the worker
+        submitted = [client.submit(_part, reference, path, rows, options, pure=False) for path in paths]
+        futures = {future: number for number, future in enumerate(submitted)}
+        del submitted  # workers keep results while a future exists
         try:
             for future in as_completed(list(futures)):
                 number = futures[future]
@@ -83,14 +83,14 @@ def parts_on(client: Any) -> Callable[[Model, Sequence[str], int, Mapping[str, A
 
 
 def as_completed(futures: Sequence[Any]) -> Iterator[Any]:
-    """Go through futures as they end, whether well or not."""
+    """Iterate over futures as they end, with success or failure."""
     return iter(_distributed().as_completed(futures, loop=futures[0].client.loop) if futures else ())
 
 
 def without_size_warning() -> Any:
-    """Return a context in which tasks may bring large arrays.
+    """Return a context in which tasks may have large arrays as arguments.
 
-    Dask advises to scatter them; but what was scattered to a worker is lost with it, and cannot be computed again.
+    Dask advises to scatter them; but scattered data are lost with their worker, and cannot be computed again.
     """
     import dask
 
@@ -98,11 +98,11 @@ def without_size_warning() -> Any:
 
 
 def waiting(client: object) -> Any:
-    """Return a client that waits for results and has a worker, or raise the `InputError` that says what it lacks."""
+    """Return a synchronous client with a worker, or raise `InputError`."""
     distributed = _distributed()
     if not isinstance(client, distributed.Client) or client.asynchronous:
         raise InputError(
-            f"client must be a dask.distributed.Client that waits, got {type(client).__name__}", "cluster_failed"
+            f"client must be a synchronous dask.distributed.Client, got {type(client).__name__}", "cluster_failed"
         )
     try:
         client.wait_for_workers(1, timeout=PATIENCE)
@@ -114,30 +114,30 @@ def waiting(client: object) -> Any:
 
 
 def _part(reference: Reference, path: str, rows: int, options: Mapping[str, object]) -> Accumulated:
-    """Return the statistics of a file, in a worker."""
+    """Return the statistics of a file; runs in a worker."""
     return part_of(reference.model(), path, rows, options)
 
 
 def result(future: object, path: str) -> Any:
-    """Return what a worker has made of a file, or raise the `InputError` that says why there is nothing."""
+    """Return a worker's result for a file, or raise an `InputError` that names the file."""
     name = escaped(os.path.basename(path))
     try:
         return outcome(future)
     except killed_worker():
         raise InputError(
-            f"{name}: every worker that read it ended, as it may for lack of memory", "cluster_failed"
+            f"{name}: every worker that read it ended, perhaps for lack of memory", "cluster_failed"
         ) from None
 
 
 def outcome(future: Any) -> Any:
-    """Return what a worker has made, or raise what it raised; `killed_worker` where each that tried has ended."""
+    """Return a worker's result, or raise its error; `killed_worker` if every worker that tried has ended."""
     try:
         return future.result()
     except CancelledError:
-        raise InputError("the Dask cluster ended before all was done", "cluster_failed") from None
+        raise InputError("the Dask cluster ended before all files were done", "cluster_failed") from None
 
 
 def killed_worker() -> type[Exception]:
-    """Return Dask's error of a task whose workers all ended."""
+    """Return Dask's error for a task whose workers all ended."""
     kind: type[Exception] = _distributed().KilledWorker
     return kind

@@ -1,4 +1,4 @@
-"""Several files as one table: which they are, and their statistics added up in the order of their names."""
+"""Several files as one table: their paths, and their statistics added up in the order of their names."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from bayeszoo.model.base import Model
 from bayeszoo.model.chunks import MOST_NOTES, total_of
 
 Parts = Generator[tuple[int, Accumulated]]
-"""The statistics of files with their numbers, in any order."""
+"""File numbers and the statistics of these files, in any order."""
 
 
 def paths_of(source: object) -> list[str] | None:
-    """Return the files that a pattern names, in the order of their names; None if it is no pattern."""
+    """Return the files that match a pattern, sorted by name; None if it is not a pattern."""
     if not isinstance(source, str | os.PathLike) or os.path.exists(source):
         return None
     pattern = str(source)
@@ -33,7 +33,7 @@ def paths_of(source: object) -> list[str] | None:
         return None
     paths = sorted(path for path in glob.glob(pattern, recursive=True) if os.path.isfile(path))
     if not paths:
-        raise InputError(f"there is no file that is named like {escaped(pattern)}", "no_such_file")
+        raise InputError(f"no file matches {escaped(pattern)}", "no_such_file")
     return [os.path.abspath(path) for path in paths]
 
 
@@ -44,14 +44,14 @@ def parts_here(model: Model, paths: Sequence[str], rows: int, options: Mapping[s
 
 
 def part_of(model: Model, path: str, rows: int, options: Mapping[str, object]) -> Accumulated:
-    """Return the statistics of a file that is one of several; errors name it."""
+    """Return the statistics of one of several files; errors name the file."""
     with naming(path):
         return total_of(model, path, rows, options, Reporter(), is_part=True)
 
 
 @contextmanager
 def naming(path: str) -> Iterator[None]:
-    """Return a context whose errors name a file."""
+    """Return a context that adds the file's name to errors."""
     name = escaped(os.path.basename(path))
     try:
         yield
@@ -60,20 +60,20 @@ def naming(path: str) -> Iterator[None]:
         raise InputError(message, error.code, column=error.column, rows=error.rows, hint=error.hint) from None
 
 
-def said_of_files(notes: Sequence[tuple[str, ...]], of_each: str = "") -> list[str]:
-    """Return the notes of each file, after the words ``of_each``, the notes of some, and how many rows were dropped."""
+def merged_notes(notes: Sequence[tuple[str, ...]], of_each: str = "") -> list[str]:
+    """Return notes common to all files, prefixed with ``of_each``, notes of some files, and dropped rows."""
     dropped = sum(note.total for of_file in notes for note in of_file if isinstance(note, Dropped))
     times = Counter(note for of_file in notes for note in of_file if not isinstance(note, Dropped))
     files = f"{len(notes)} file{'s' * (len(notes) > 1)}"
-    said = [f"{of_each}{note}" for note in times if times[note] == len(notes)]
-    some = [f"in {times[note]} of {files}: {note}" for note in times if times[note] < len(notes)]
-    more = len(some) - MOST_NOTES
-    said += some[:MOST_NOTES] + [f"and {more} more note{'s' * (more > 1)} of some files"] * (more > 0)
-    return said + [f"{dropped} row{'s' * (dropped > 1)} with missing values dropped"] * (dropped > 0)
+    common = [f"{of_each}{note}" for note in times if times[note] == len(notes)]
+    partial = [f"in {times[note]} of {files}: {note}" for note in times if times[note] < len(notes)]
+    hidden = len(partial) - MOST_NOTES
+    common += partial[:MOST_NOTES] + [f"and {hidden} more note{'s' * (hidden > 1)} of some files"] * (hidden > 0)
+    return common + [f"{dropped} row{'s' * (dropped > 1)} with missing values dropped"] * (dropped > 0)
 
 
 class Sum:
-    """Adds up statistics of files in the order of their names, whatever the order in which they come."""
+    """Adds up statistics of files in the order of their names, in whatever order they arrive."""
 
     def __init__(self, paths: Sequence[str]) -> None:
         self._paths, self._waiting = paths, dict[int, Accumulated]()
@@ -83,7 +83,7 @@ class Sum:
         self._notes = list[tuple[str, ...]]()
 
     def take(self, number: int, part: Accumulated) -> None:
-        """Take the statistics of a file, and add up what has come without a gap."""
+        """Take the statistics of a file, and add up the files that have arrived without a gap."""
         self._waiting[number] = part
         while self._added in self._waiting:
             self._add(self._waiting.pop(self._added))
@@ -91,8 +91,8 @@ class Sum:
 
     def _add(self, part: Accumulated) -> None:
         self._first = self._first or part
-        here, first = part.like, self._first.like
-        if here != first or here.columns != first.columns or here.reading != first.reading:
+        arrays, first_arrays = part.like, self._first.like
+        if arrays != first_arrays or arrays.columns != first_arrays.columns or arrays.reading != first_arrays.reading:
             raise InputError(
                 f"{part.source} has other labels, columns or types than {self._first.source}", "labels_differ"
             )
@@ -108,17 +108,17 @@ class Sum:
         """Return the statistics of all files."""
         first, count = cast(Accumulated, self._first), len(self._paths)
         rows, files = f"{self._rows} rows", f"{count} file{'s' * (count > 1)}"
-        notes = [*said_of_files(self._notes), f"{rows} in {files}: their statistics were kept, the rows were not"]
+        notes = [*merged_notes(self._notes), f"{rows} in {files}: their statistics were kept, the rows were not"]
         name, digest = escaped(os.path.basename(source)), self._state.hexdigest()
-        about: dict[str, Any] = {"source": name, "notes": tuple(notes)}
-        like = replace(first.like, source=name)
+        description: dict[str, Any] = {"source": name, "notes": tuple(notes)}
+        arrays = replace(first.like, source=name)
         return replace(
             first,
             model=model,
             stats=self._stats,
-            like=like,
+            like=arrays,
             rows=self._rows,
             digest=digest,
-            reading={**reading, **like.reading},
-            **about,
+            reading={**reading, **arrays.reading},
+            **description,
         )

@@ -1,4 +1,4 @@
-"""Rows of many files, each kept where it was read: E-steps go there, and what they give is added up here."""
+"""Rows of many files, each kept where it was read: E-steps run there, and their results are added up here."""
 
 from __future__ import annotations
 
@@ -22,41 +22,41 @@ from bayeszoo.model.many_files.additive import Additive
 from bayeszoo.model.steps import Expectation
 
 Step = Callable[[Any, Any, Any], Any]
-"""A function of a module, of a model, what it is asked at, and rows: ``step(model, at, rows)``."""
+"""A module-level function of a model, parameters or q(theta), and rows: ``step(model, point, rows)``."""
 
 
 METHODS = ("em", "vb", "map", "mle")
-"""Those that take rows in files."""
+"""Methods that take rows in files."""
 
 
 class Held(Protocol):
     """The rows of files, on this machine or on others."""
 
     def each(self, step: Step, model: Model, ats: Iterable[object]) -> list[Any]:
-        """Return what a step gives of each file, in the order of the files; ``ats`` has an entry for each."""
+        """Return the result of a step for each file, in order; ``ats`` has parameters or q(theta) for each file."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FileRows(Accumulated):
-    """The rows of files for a model that is `Additive`, each where it was read: `read_files` makes it.
+    """The rows of files for an `Additive` model, each where it was read: made by `read_files`.
 
-    Of `Accumulated` it has all but statistics, which the model has none of.
+    It is an `Accumulated` without statistics: the model has none.
     """
 
-    sample: Data  # rows of all files drawn at random, or all of them where they are few; of sequences whole ones
+    sample: Data  # a random sample of rows of all files, or all rows if few; sequences are drawn whole
     held: Held
-    drawn: np.ndarray  # which rows, or sequences, the sample is of
-    ends: np.ndarray  # how many rows there are up to the end of each file
+    drawn: np.ndarray  # numbers of the rows, or sequences, in the sample
+    ends: np.ndarray  # cumulative numbers of rows at the end of each file
 
     def __repr__(self) -> str:
-        """Say what the rows are of."""
+        """Name the number of rows, the files and the model."""
         return f"FileRows({self.rows} rows; from {self.source}; for {self.model.name})"
 
     @property
     def stream(self) -> str:
-        """What random numbers are derived from: it does not depend on how the rows are divided into files.
+        """The source of random seeds, independent of how the rows are divided into files.
 
-        Where the sample is all rows, they are those of a fit to the rows at once.
+        If the sample has all rows, seeds equal those of a fit to the rows in memory.
         """
         if self.sample.rows == self.rows:
             return self.sample.digest
@@ -64,9 +64,9 @@ class FileRows(Accumulated):
 
     @property
     def which(self) -> str:
-        """What to call the sample."""
-        few = self.sample.rows
-        return "the data" if few == self.rows else f"a sample of {few} of the {self.rows} rows"
+        """The name of the sample in messages."""
+        size = self.sample.rows
+        return "the data" if size == self.rows else f"a sample of {size} of the {self.rows} rows"
 
     def require(self, model: Model) -> None:
         """Raise `InputError` unless ``model`` can be fitted to these rows."""
@@ -80,66 +80,66 @@ class FileRows(Accumulated):
 
 
 def additive(model: Model) -> Additive:
-    """Return a model whose E-steps of files add up, or raise the `InputError` that says why they do not."""
+    """Return the model as `Additive`, or raise an `InputError` that says why its E-steps do not add up."""
     if isinstance(model, Additive):
         return model
     if isinstance(model, Sufficient):
         raise InputError(
             f"{model.name} needs no rows, only their statistics", "needs_statistics", hint="use bz.accumulate"
         )
-    why = f"{model.name} has no E-step that adds up over files"
+    problem = f"{model.name} has no E-step that adds up over files"
     if rows_have_parameters(model):
-        why += f": each {model.inputs.row_names} has parameters of its own, which are in no sum"
-    raise InputError(why, "rows_differ", hint="use bz.read: it needs the rows at once")
+        problem += f": each {model.inputs.row_names} has its own parameters, which cannot be summed"
+    raise InputError(problem, "rows_differ", hint="use bz.read: it needs the rows at once")
 
 
 def some_of(data: object) -> Any:
-    """Return data as they are, or of rows in files the sample: for starts, and where only labels or sizes matter."""
+    """Return data, or the sample of rows in files: for starts, and where only labels or sizes matter."""
     return data.sample if isinstance(data, FileRows) else data
 
 
-def of_each(step: Step, model: Model, at: object, data: object) -> list[Any]:
-    """Return what a step gives of the data, a list of one; or of each file, in the order of their names."""
+def of_each(step: Step, model: Model, point: object, data: object) -> list[Any]:
+    """Return the results of a step: one for data in memory, or one for each file in the order of their names."""
     return (
-        data.held.each(step, model, _at_files(model, at, data))
+        data.held.each(step, model, _at_files(model, point, data))
         if isinstance(data, FileRows)
-        else [step(model, at, data)]
+        else [step(model, point, data)]
     )
 
 
-def _at_files(model: Model, at: object, data: FileRows) -> Iterator[Any]:
-    """Yield the arguments of a step for each file: shared parameters, and the row parameters of its rows."""
-    return (restricted(model, at, slice(first, last)) for first, last in pairwise([0, *data.ends]))
+def _at_files(model: Model, point: object, data: FileRows) -> Iterator[Any]:
+    """Yield parameters, or q(theta), for each file: the shared ones, and those of its rows."""
+    return (restricted(model, point, slice(first, last)) for first, last in pairwise([0, *data.ends]))
 
 
-def restricted(model: Model, at: Any, rows: Any) -> Any:
-    """Return parameters, or q(theta), for some of the rows."""
-    return additive(model).of_rows(at, lambda own: own[..., rows, :])
+def restricted(model: Model, point: Any, rows: Any) -> Any:
+    """Return parameters, or q(theta), restricted to some rows."""
+    return additive(model).of_rows(point, lambda of_rows: of_rows[..., rows, :])
 
 
-def of_sample(model: Model, at: object, data: object) -> Any:
-    """Return parameters, or q(theta), for what `some_of` gives."""
-    return restricted(model, at, data.drawn) if isinstance(data, FileRows) else at
+def of_sample(model: Model, point: object, data: object) -> Any:
+    """Return parameters, or q(theta), restricted to the rows of `some_of`."""
+    return restricted(model, point, data.drawn) if isinstance(data, FileRows) else point
 
 
-def from_sample(model: Model, at: Any, data: Any) -> Any:
-    """Return parameters, or q(theta), for all rows: those that the sample lacks have what its rows have on average."""
+def from_sample(model: Model, point: Any, data: Any) -> Any:
+    """Return parameters, or q(theta), for all rows: rows outside the sample get the sample's average."""
 
-    def of_all(own: np.ndarray) -> np.ndarray:
-        each = np.repeat(own.mean(axis=-2, keepdims=True), data.rows, axis=-2)
-        each[..., data.drawn, :] = own
-        return each
+    def of_all(of_sample: np.ndarray) -> np.ndarray:
+        of_all_rows = np.repeat(of_sample.mean(axis=-2, keepdims=True), data.rows, axis=-2)
+        of_all_rows[..., data.drawn, :] = of_sample
+        return of_all_rows
 
-    return additive(model).of_rows(at, of_all) if isinstance(data, FileRows) else at
+    return additive(model).of_rows(point, of_all) if isinstance(data, FileRows) else point
 
 
-def expected(step: Step, model: Model, at: object, data: object) -> Expectation:
-    """Return an E-step of the data; of rows in files the sum of the files' in the order of their names."""
-    return together(model, of_each(step, model, at, data))
+def expected(step: Step, model: Model, point: object, data: object) -> Expectation:
+    """Return the E-step of the data; for rows in files the sum over files in the order of their names."""
+    return together(model, of_each(step, model, point, data))
 
 
 def together(model: Model, parts: Sequence[Expectation]) -> Expectation:
-    """Return the E-step of all rows, of those of their parts in order."""
+    """Return the E-step of all rows from those of their parts, in order."""
     if len(parts) == 1:
         return parts[0]
     stats = reduce(additive(model).pooled, [part.stats for part in parts])
