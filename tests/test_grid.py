@@ -297,7 +297,7 @@ def test_a_prior_that_is_none_is_seen():
         (GaussianMean(), {}, "over which fields? gaussian_mean has m0, s0, sigma"),
         (GaussianMean(), dict.fromkeys(("m0", "s0", "sigma"), (1, 2)), "one or two fields, got m0, s0, sigma"),
         (GaussianMean(), {"q": (1, 2)}, "over q: gaussian_mean has no such numeric field"),
-        (GaussianMean(), {"sigma": (2, 1)}, "the bounds of sigma: LogUniform(2, 1): the ends must increase"),
+        (GaussianMean(), {"sigma": (2, 1)}, "the bounds of sigma: LogUniform(2, 1): low must be < high"),
         (GaussianMean(), {"sigma": (0, 1)}, "the bounds of sigma: LogUniform: low must be > 0, got 0"),
         (GaussianMean(), {"m0": (0, math.inf)}, "the bounds of m0: Uniform: high must be finite"),
         (GaussianMean(), {"m0": 3}, "the bounds of m0 must be two numbers, got 3"),

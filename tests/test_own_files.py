@@ -222,7 +222,7 @@ def test_every_command_takes_a_file(coin, run, written):
         (LEAST, "Rates", "own.py has no class Rates; it defines Rate"),
         ("class X: pass", "X", "own.py:X is not a bayeszoo Model; derive it from"),
         ("from bayeszoo.model import Model\nclass X(Model): pass", "X", "X lacks declare; see CONTRACT.md"),
-        (LEAST, "", "own.py is a file: name the class; write"),
+        (LEAST, "", "own.py is a file: name its class; write"),
         (b"\xff", "X", "is not UTF-8 text"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Joint distributions of parameters by name, posteriors or priors; and a marginal that SciPy lacks."""
+"""Joint distributions of named parameters (posteriors or priors), and a marginal that SciPy lacks."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ Node = dict[str, tuple[np.ndarray, np.ndarray]]
 
 
 class Marginal(Protocol):
-    """The distribution of each entry of a parameter by itself, as all summaries ask for it."""
+    """The marginal distribution of each entry of a parameter, as summaries need it."""
 
     def mean(self) -> Any:
-        """Return the means, of the parameter's shape; NaN where there is none."""
+        """Return the means, of the parameter's shape; NaN where undefined."""
 
     def std(self) -> Any:
-        """Return the standard deviations, infinite or NaN where there is none."""
+        """Return the standard deviations, infinite or NaN where undefined."""
 
     def cdf(self, x: Any, /) -> Any:
-        """Return the probability of at most x."""
+        """Return P(parameter <= x)."""
 
     def ppf(self, q: Any, /) -> Any:
         """Return the quantile of a level."""
@@ -53,12 +53,12 @@ class Posterior(Mapping[str, Any]):
         ``log_density(params) -> array``, jointly, with every constant, one number for each draw along the leading axes
         of the parameters; by default the marginals' densities multiply.
     within : mapping of str to callable, optional
-        Of a joint distribution whose parameters are uncorrelated: the covariance matrix of the entries of those whose
-        entries are not. By default nothing is known where ``draw`` is given, else all entries are uncorrelated.
+        If parameters are uncorrelated with each other: functions that return the covariance matrix of a parameter's
+        correlated entries. Default: unknown if ``draw`` is given, else all entries are uncorrelated.
     covariance : callable, optional
-        Of a joint distribution whose parameters are correlated: the covariance matrix of all entries.
+        If parameters are correlated with each other: a function that returns the covariance matrix of all entries.
     nodes : callable, optional
-        What `nodes` returns, where the entries are correlated.
+        The result of `nodes`, if the entries are correlated.
     """
 
     def __init__(
@@ -76,19 +76,23 @@ class Posterior(Mapping[str, Any]):
 
     @classmethod
     def product(cls, *parts: Posterior) -> Posterior:
-        """Return the distribution of the parameters of several, which are independent of each other."""
+        """Return the joint distribution of independent parts."""
 
         def draw(size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
             return {name: values for part in parts for name, values in part.rvs(size, rng).items()}
 
         marginals = {name: marginal for part in parts for name, marginal in part.items()}
         known = [part._within for part in parts if part._within is not None]
-        within = {name: matrix for each in known for name, matrix in each.items()} if len(known) == len(parts) else None
+        within = (
+            {name: matrix for part_within in known for name, matrix in part_within.items()}
+            if len(known) == len(parts)
+            else None
+        )
         return cls(marginals, draw, lambda params: sum(part.logpdf(params) for part in parts), within)
 
     @classmethod
     def of_rows(cls, name: str, marginal: Any) -> Posterior:
-        """Return the distribution of a parameter with an entry for each row, independent; leading axes are points."""
+        """Return the law of a parameter with independent entries, one for each row; leading axes are points."""
         return cls({name: marginal}, None, lambda params: np.sum(marginal.logpdf(params[name]), axis=-1), within={})
 
     @classmethod
@@ -105,10 +109,10 @@ class Posterior(Mapping[str, Any]):
     def chained(
         cls, name: str, first: frozen.Frozen, second: Callable[[Any], Posterior], marginals: Mapping[str, Marginal]
     ) -> Posterior:
-        """Return the joint distribution of a number ``name`` and of the parameters that depend on it.
+        """Return the joint distribution of a number ``name`` and of parameters that depend on it.
 
-        Leading axes of ``first``, its distribution, are points; ``marginals`` are those of the second parameters, whose
-        means are linear in the number, and which are uncorrelated given it.
+        Leading axes of ``first``, the number's distribution, are points; ``second`` is the law of the other parameters
+        given the number, uncorrelated with means linear in it, and ``marginals`` are their marginals.
         """
 
         def draw(size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -120,9 +124,9 @@ class Posterior(Mapping[str, Any]):
 
         def nodes() -> list[Node]:
             ends = [(end, second(end)) for end in (first.mean() + sign * first.std() for sign in (-1, 1))]
-            if any(given.correlated() for _, given in ends):
+            if any(law.correlated() for _, law in ends):
                 raise NumericalError("the joint covariance has no closed form", "no_closed_form")
-            return [{name: (end, np.zeros_like(end)), **given.nodes()[0]} for end, given in ends]
+            return [{name: (end, np.zeros_like(end)), **law.nodes()[0]} for end, law in ends]
 
         return cls({name: first, **marginals}, draw, log_density, nodes=nodes)
 
@@ -136,45 +140,48 @@ class Posterior(Mapping[str, Any]):
         return len(self._marginals)
 
     def rvs(self, size: int | tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """Draw independently: arrays of shape ``(*size, *parameter shape)``."""
+        """Draw jointly, independent draws: arrays of shape ``(*size, *parameter shape)``."""
         return self._draw((size,) if isinstance(size, int) else size, rng)
 
     def logpdf(self, params: Mapping[str, Any]) -> Any:
-        """Log density with every constant: a number at one point, an array where leading axes of all are draws."""
+        """Log density with every constant: one number, or an array if leading axes of all parameters are draws."""
         return self._log_density(params)
 
     def covariance(self) -> np.ndarray:
-        """Return the covariance matrix of all entries, one parameter after the other; NaN next to an infinite variance.
+        """Return the covariance matrix of all entries, parameter by parameter; NaN in the row of an infinite variance.
 
-        Raises `NumericalError` where it has no closed form.
+        Raises `NumericalError` if it has no closed form.
         """
         if self._covariance is None and self._within is None:
             raise NumericalError("the joint covariance has no closed form", "no_closed_form")
         variances = np.concatenate([np.ravel(marginal.std()) ** 2 for marginal in self.values()])
         matrix = self._blocks(self._within or {}) if self._covariance is None else self._covariance()
-        without = ~np.isfinite(variances)
-        matrix[without] = matrix[:, without] = np.nan
+        is_infinite = ~np.isfinite(variances)
+        matrix[is_infinite] = matrix[:, is_infinite] = np.nan
         np.fill_diagonal(matrix, variances)
         return matrix
 
-    def _blocks(self, own: Mapping[str, Callable[[], np.ndarray]]) -> np.ndarray:
-        blocks = (own[k]() if k in own else np.diag(np.ravel(m.std()) ** 2) for k, m in self.items())
+    def _blocks(self, covariances: Mapping[str, Callable[[], np.ndarray]]) -> np.ndarray:
+        blocks = (
+            covariances[name]() if name in covariances else np.diag(np.ravel(marginal.std()) ** 2)
+            for name, marginal in self.items()
+        )
         return np.asarray(scipy.linalg.block_diag(*blocks))
 
     def nodes(self) -> list[Node]:
-        """Return equally likely nodes, given each of which the entries are uncorrelated but for those `correlated`.
+        """Return equally likely nodes; given a node, entries are uncorrelated except those in `correlated`.
 
-        Means and standard deviations of each parameter given a node make up means and covariances; leading axes are
-        points. Where the entries are uncorrelated there is one.
+        Means and standard deviations of each parameter given a node determine means and covariances. Leading axes are
+        points. There is one node if the entries are uncorrelated.
         """
         if self._nodes is not None:
             return self._nodes()
         if self._within is None:
             raise NumericalError("the joint covariance has no closed form", "no_closed_form")
-        return [{name: (np.asarray(each.mean()), np.asarray(each.std())) for name, each in self.items()}]
+        return [{name: (np.asarray(marginal.mean()), np.asarray(marginal.std())) for name, marginal in self.items()}]
 
     def correlated(self) -> Mapping[str, Callable[[], np.ndarray]]:
-        """Return what computes the covariance matrices (..., T, T) of parameters whose entries are correlated."""
+        """Return functions that return the covariance matrices (..., T, T) of parameters with correlated entries."""
         return self._within or {}
 
     def _independent_draws(self, size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -186,15 +193,15 @@ class Posterior(Mapping[str, Any]):
 
 
 def sum_over(values: Any, axes: int) -> Any:
-    """Sum over the last ``axes`` axes, those of the entries; the others are draws."""
+    """Sum over the last ``axes`` axes, the entries; leading axes are draws."""
     return np.sum(values, axis=tuple(range(-axes, 0)))
 
 
 class InverseRootGamma:
-    """The standard deviation lam**(-1/2) whose precision lam ~ Gamma(shape, rate).
+    """The law of a standard deviation lam**(-1/2) with precision lam ~ Gamma(shape, rate).
 
-    Its tail is heavy: the mean is infinite for shape <= 1/2 and the standard deviation for shape <= 1, and draws do not
-    show it. SciPy's ``gengamma(shape, -2)`` gives negative or undefined moments there.
+    Its tail is heavy: the mean is infinite for shape <= 1/2 and the standard deviation for shape <= 1; draws do not
+    show this. SciPy's ``gengamma(shape, -2)`` gives negative or undefined moments there.
     """
 
     def __init__(self, shape: float, rate: float) -> None:
@@ -213,8 +220,10 @@ class InverseRootGamma:
         return math.sqrt(self.var())
 
     def var(self) -> float:
-        """Return rate / (shape - 1) less the squared mean."""
+        """Return rate / (shape - 1) minus the squared mean."""
         if self.shape <= 1:
             return math.inf
-        log_share = math.log(self.shape - 1) - 2 * float(log_rising(self.shape - 0.5, 0.5))  # mean^2 of the square's
+        log_share = math.log(self.shape - 1) - 2 * float(
+            log_rising(self.shape - 0.5, 0.5)
+        )  # squared mean over mean square
         return self.rate / (self.shape - 1) * -math.expm1(log_share)

@@ -1,4 +1,4 @@
-"""Priors of single numbers as values: compared, written into saved fits, and read from text."""
+"""Priors of single numbers as values: comparable, stored with fits, and read from text."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from bayeszoo.errors import InputError, NoSimulator
 
 @dataclass(frozen=True, repr=False)
 class Prior(ABC):
-    """The distribution of one number. Its fields are finite, and positive but for those in `Normal` and `Uniform`."""
+    """The distribution of one number. Its fields are finite, and positive except in `Normal` and `Uniform`."""
 
     pymc: ClassVar[tuple[str, ...]] = ()
-    """PyMC's name of the distribution, and those of its arguments that the fields are; nothing where it lacks one."""
+    """PyMC's name of the distribution and its arguments in the order of the fields; empty if PyMC lacks it."""
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            value = getattr(self, each.name)
+        for field in fields(self):
+            value = getattr(self, field.name)
             if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-                raise InputError(f"{type(self).__name__}: {each.name} must be a number, got {value!r}", "wrong_type")
-            if not math.isfinite(value) or (self._is_positive(each.name) and value <= 0):
-                kind = "> 0" if self._is_positive(each.name) else "finite"
-                raise InputError(f"{type(self).__name__}: {each.name} must be {kind}, got {value:g}", "wrong_type")
-            object.__setattr__(self, each.name, np.float64(value))
+                raise InputError(f"{type(self).__name__}: {field.name} must be a number, got {value!r}", "wrong_type")
+            if not math.isfinite(value) or (self._is_positive(field.name) and value <= 0):
+                kind = "> 0" if self._is_positive(field.name) else "finite"
+                raise InputError(f"{type(self).__name__}: {field.name} must be {kind}, got {value:g}", "wrong_type")
+            object.__setattr__(self, field.name, np.float64(value))
 
     def _is_positive(self, field: str) -> bool:
         return True
@@ -40,11 +40,11 @@ class Prior(ABC):
     @property
     @abstractmethod
     def scale(self) -> Scale:
-        """Where the number lies, and its coordinates."""
+        """The range of the number, and its coordinates."""
 
     @abstractmethod
     def logpdf(self, x: Any, complement: Any = None) -> Any:
-        """Return the log density, -inf outside; ``complement`` is the distance to the upper end, if it is known."""
+        """Return the log density, -inf outside; ``complement`` is the distance to the upper bound, if known."""
 
     @abstractmethod
     def rvs(self, rng: np.random.Generator) -> float:
@@ -56,15 +56,15 @@ class Prior(ABC):
 
     def __format__(self, spec: str) -> str:
         """Write it with its numbers in a format, by default with all their digits."""
-        shown = [(getattr(self, each.name), each.default) for each in fields(self)]
-        values = [float(value) for value, default in shown if value != default]
+        values_and_defaults = [(getattr(self, each.name), each.default) for each in fields(self)]
+        values = [float(value) for value, default in values_and_defaults if value != default]
         each = (format(value, spec) if spec else repr(value).removesuffix(".0") for value in values)
         return f"{type(self).__name__}({', '.join(each)})"
 
 
 @dataclass(frozen=True, repr=False)
 class Normal(Prior):
-    """Any number, by its mean and standard deviation."""
+    """The normal distribution with this mean and standard deviation."""
 
     mean: float
     sd: float
@@ -83,9 +83,9 @@ class Normal(Prior):
         return rng.normal(self.mean, self.sd)
 
     def given(self, precision: np.ndarray, weighted: np.ndarray) -> tuple[Any, Any]:
-        """Return mean and sd given Gaussian estimates of it, by the sums of their precisions and of precision times y.
+        """Return mean and sd given Gaussian estimates, from the sums of their precisions and of precision times y.
 
-        It is a Gaussian again: Bishop, PRML, 2.3.6.
+        The posterior is Gaussian: Bishop, PRML, 2.3.6.
         """
         total = precision + self.sd**-2
         return (weighted + self.mean * self.sd**-2) / total, total**-0.5
@@ -93,14 +93,14 @@ class Normal(Prior):
 
 @dataclass(frozen=True, repr=False)
 class HalfNormal(Prior):
-    """A positive number: the size of a normal one of mean 0 and standard deviation ``sd``."""
+    """The absolute value of a normal number with mean 0 and standard deviation ``sd``."""
 
     sd: float
     scale = POSITIVE
     pymc = "HalfNormal", "sigma"
 
     def logpdf(self, x: Any, complement: Any = None) -> Any:
-        """Return the log density: EM and samplers ask for it thousands of times, which SciPy takes most of."""
+        """Return the log density: not by SciPy, whose calls would take most of the time of EM and samplers."""
         x = np.asarray(x)
         with np.errstate(over="ignore"):
             inside = math.log(2 / math.pi) / 2 - math.log(self.sd) - np.square(x / self.sd) / 2
@@ -113,7 +113,7 @@ class HalfNormal(Prior):
 
 @dataclass(frozen=True, repr=False)
 class HalfCauchy(Prior):
-    """A positive number whose median is ``median``, and which has no mean."""
+    """The half-Cauchy distribution with this median; it has no mean."""
 
     median: float
     scale = POSITIVE
@@ -131,7 +131,7 @@ class HalfCauchy(Prior):
 
 @dataclass(frozen=True, repr=False)
 class Gamma(Prior):
-    """A positive number of mean shape / rate; with shape 1 it is exponential."""
+    """The gamma distribution with mean shape / rate; exponential for shape 1."""
 
     shape: float
     rate: float
@@ -149,7 +149,7 @@ class Gamma(Prior):
 
 @dataclass(frozen=True, repr=False)
 class InvGamma(Prior):
-    """A positive number whose inverse is Gamma of this shape and rate: its mode is scale / (shape + 1)."""
+    """The inverse gamma distribution: 1 / number ~ Gamma(shape, rate=spread), with mode spread / (shape + 1)."""
 
     shape: float
     spread: float
@@ -167,7 +167,7 @@ class InvGamma(Prior):
 
 @dataclass(frozen=True, repr=False)
 class Pareto(Prior):
-    """A number above ``low``: P(number > x) = (low / x)^shape."""
+    """The Pareto distribution above ``low``: P(number > x) = (low / x)^shape."""
 
     shape: float
     low: float
@@ -192,7 +192,7 @@ class Pareto(Prior):
 
 @dataclass(frozen=True, repr=False)
 class Beta(Prior):
-    """A number between 0 and 1, as after a - 1 successes and b - 1 failures."""
+    """The beta distribution between 0 and 1, as after a - 1 successes and b - 1 failures."""
 
     a: float
     b: float
@@ -200,7 +200,7 @@ class Beta(Prior):
     pymc = "Beta", "alpha", "beta"
 
     def logpdf(self, x: Any, complement: Any = None) -> Any:
-        """Return the log density, which near 1 hangs on the distance from it."""
+        """Return the log density; near 1 it needs the distance from 1, ``complement``."""
         failures = 1 - np.asarray(x) if complement is None else complement
         powers = scipy.special.xlogy(self.a - 1, x) + scipy.special.xlogy(self.b - 1, failures)
         return powers - scipy.special.betaln(self.a, self.b)
@@ -212,7 +212,7 @@ class Beta(Prior):
 
 @dataclass(frozen=True, repr=False)
 class Uniform(Prior):
-    """A number between two ends, all alike."""
+    """The uniform distribution between ``low`` and ``high``."""
 
     low: float
     high: float
@@ -221,14 +221,14 @@ class Uniform(Prior):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.low < self.high:
-            raise InputError(f"{self}: the ends must increase", "out_of_range")
+            raise InputError(f"{self}: low must be < high", "out_of_range")
 
     def _is_positive(self, field: str) -> bool:
         return False
 
     @property
     def scale(self) -> Scale:
-        """The numbers between the ends."""
+        """The numbers between ``low`` and ``high``."""
         return Scale(float(self.low), float(self.high))
 
     def logpdf(self, x: Any, complement: Any = None) -> Any:
@@ -237,7 +237,7 @@ class Uniform(Prior):
         return np.where((x < self.low) | (x > self.high), -np.inf, -math.log(self.high - self.low))[()]
 
     def ppf(self, probability: object) -> Any:
-        """Return the number below which a probability lies."""
+        """Return the quantile of a probability."""
         return self.low + (self.high - self.low) * np.asarray(probability)
 
     def rvs(self, rng: np.random.Generator) -> float:
@@ -247,7 +247,7 @@ class Uniform(Prior):
 
 @dataclass(frozen=True, repr=False)
 class LogUniform(Uniform):
-    """A number between two ends, whose logarithm is uniform; with ``above``, the logarithm of its excess over that."""
+    """Uniform in log(number - above) between ``low`` and ``high``."""
 
     above: float = 0.0
 
@@ -258,7 +258,7 @@ class LogUniform(Uniform):
 
     @property
     def scale(self) -> Scale:
-        """The numbers between the ends, by their logarithms."""
+        """The numbers between ``low`` and ``high``, by their logarithms."""
         return Scale(float(self.low), float(self.high), logarithmic=True, above=float(self.above))
 
     def logpdf(self, x: Any, complement: Any = None) -> Any:
@@ -269,7 +269,7 @@ class LogUniform(Uniform):
         return np.where((x < self.low) | (x > self.high), -np.inf, inside)[()]
 
     def ppf(self, probability: object) -> Any:
-        """Return the number below which a probability lies."""
+        """Return the quantile of a probability."""
         low, high = self._logs
         return np.clip(self.above + np.exp(low + (high - low) * np.asarray(probability)), self.low, self.high)
 
@@ -280,7 +280,7 @@ class LogUniform(Uniform):
 
 @dataclass(frozen=True, repr=False)
 class Flat(Prior):
-    """No prior but an improper one, 1 everywhere above ``low``: of a number that the likelihood alone chooses."""
+    """An improper prior, 1 everywhere above ``low``: the likelihood alone determines the number."""
 
     low: float = -math.inf
 
@@ -297,7 +297,7 @@ class Flat(Prior):
         return np.where(np.asarray(x) < self.low, -np.inf, 0.0)[()]
 
     def rvs(self, rng: np.random.Generator) -> float:
-        """Refuse: there is nothing to draw from."""
+        """Refuse: an improper prior has no draws."""
         raise NoSimulator("a flat prior cannot be drawn from", "no_simulator")
 
 
@@ -307,29 +307,31 @@ PRIORS: Mapping[str, type[Prior]] = {
 
 
 def prior_of(text: object) -> Prior:
-    """Return a prior, or read one as it is written: ``HalfNormal(10)``, ``Gamma(shape=2, rate=0.1)``."""
+    """Return a prior, or parse its text: ``HalfNormal(10)``, ``Gamma(shape=2, rate=0.1)``."""
     if isinstance(text, Prior):
         return text
-    hint = f"write HalfNormal(10); known are {', '.join(PRIORS)}"
+    hint = f"write it like HalfNormal(10), with one of {', '.join(PRIORS)}"
     try:
         call = ast.parse(str(text).strip(), mode="eval").body
         if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in PRIORS):
-            raise InputError(f"{text} is no prior", "unknown_name", hint=hint)
-        values = [ast.literal_eval(each) for each in call.args]
-        return PRIORS[call.func.id](*values, **{str(each.arg): ast.literal_eval(each.value) for each in call.keywords})
+            raise InputError(f"{text} is not a prior", "unknown_name", hint=hint)
+        values = [ast.literal_eval(argument) for argument in call.args]
+        return PRIORS[call.func.id](
+            *values, **{str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
+        )
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
-        raise InputError(f"{text} is no prior", "unknown_name", hint=hint) from None
+        raise InputError(f"{text} is not a prior", "unknown_name", hint=hint) from None
 
 
 class Priors(Mapping[str, Prior]):
-    """Priors by the names of their numbers, hashable; made of values or of text."""
+    """Priors by name, hashable; made from values or text."""
 
     def __init__(self, priors: Any = ()) -> None:
         try:
-            each = dict(priors)
+            by_name = dict(priors)
         except (TypeError, ValueError):
             raise InputError(f"priors must be a mapping of names to priors, got {priors!r}", "wrong_type") from None
-        self._priors = {str(name): prior_of(prior) for name, prior in each.items()}
+        self._priors = {str(name): prior_of(prior) for name, prior in by_name.items()}
 
     def __getitem__(self, name: str) -> Prior:
         return self._priors[name]
@@ -344,9 +346,9 @@ class Priors(Mapping[str, Prior]):
         return hash(tuple(self._priors.items()))
 
     def __repr__(self) -> str:
-        """Write them as a model does: ``tau ~ HalfNormal(10)``."""
+        """Write them in model notation: ``tau ~ HalfNormal(10)``."""
         return ", ".join(f"{name} ~ {prior}" for name, prior in self.items())
 
     def as_text(self) -> dict[str, str]:
-        """Return them as text that is read back."""
+        """Return them as text that `Priors` reads back."""
         return {name: str(prior) for name, prior in self.items()}

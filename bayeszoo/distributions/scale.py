@@ -1,4 +1,4 @@
-"""Coordinates of a number between two ends: itself, its logarithm, or a logit, as the ends allow."""
+"""Unbounded coordinates of a number with or without bounds: the number itself, its logarithm, or a logit."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import numpy as np
 import scipy
 
 LARGEST = 345.0
-"""Log of the largest numbers whose moments are looked at, 1e150: their squares are numbers still."""
+"""Log of the largest numbers for which moments are checked, 1e150: their squares do not overflow."""
 FAR = 200.0
-"""Nats from the centre that are far."""
+"""Distance from the centre, in log units, that counts as far."""
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Where a number may lie, and coordinates of it that may be any number.
+    """The range of a number, and unbounded coordinates of it.
 
-    The coordinate is the number itself where it has no ends, its log above a lower end, and between two ends its logit;
-    with ``logarithmic`` the logit of the log of its excess over ``above``, between those of the ends.
+    The coordinate is the number itself without bounds, its log above a lower bound, and its logit between two bounds;
+    with ``logarithmic`` the logit of log(number - above) between the logs of the bounds.
     """
 
     low: float = -math.inf
@@ -35,7 +35,7 @@ class Scale:
 
     @property
     def has_ends(self) -> bool:
-        """Whether the number lies between two ends."""
+        """Whether the number lies between two bounds."""
         return math.isfinite(self.high)
 
     def place(self, value: Any) -> Any:
@@ -57,10 +57,10 @@ class Scale:
         if math.isinf(self.high):
             return self.low + np.exp(place)
         inside = self.low + (self.high - self.low) * scipy.special.expit(place)
-        return np.clip(inside, self.low, self.high)  # not beyond an end by rounding
+        return np.clip(inside, self.low, self.high)  # rounding must not cross a bound
 
     def complement(self, place: object) -> np.ndarray:
-        """Return the distance to the upper end of the value at a coordinate."""
+        """Return the distance to the upper bound of the value at a coordinate."""
         if self.logarithmic:
             return -(self.high - self.above) * np.expm1(-self._of_log.complement(place))
         return (self.high - self.low) * scipy.special.expit(-np.asarray(place))
@@ -76,14 +76,14 @@ class Scale:
         return math.log(self.high - self.low) + scipy.special.log_expit(place) + scipy.special.log_expit(-place)
 
     def limits(self) -> tuple[float, float]:
-        """Return the coordinates between which the value, and its distance to an end, is a number."""
+        """Return the coordinates between which the value and its distance to a bound are finite and nonzero."""
         largest = math.exp(LARGEST) if math.isinf(self.low) else 2 * LARGEST
         return -largest, largest
 
     def far(self, centre: float, side: int) -> tuple[list[float], list[float]]:
-        """Return two coordinates far from a centre towards an end, the second twice as far, and du/dt in this log.
+        """Return two coordinates far from a centre on one side, the second twice as far, and their log slopes.
 
-        They are at the largest numbers whose moments are looked at, or where the centre is near these beyond them.
+        Slopes are of the coordinate by the log distance. The distance is `LARGEST`, or `FAR` if the centre is near it.
         """
         if math.isinf(self.low):
             return [side * math.exp(LARGEST / 2), side * math.exp(LARGEST)], [LARGEST / 2, LARGEST]
@@ -91,11 +91,11 @@ class Scale:
         return [centre + side * distance / 2, centre + side * distance], [0.0, 0.0]
 
     def holds(self, other: Scale) -> bool:
-        """Say whether every number that may lie on another scale may lie on this one."""
+        """Say whether the range of another scale lies within this one."""
         return self.low <= other.low and other.high <= self.high
 
     def inside(self, value: float) -> float:
-        """Return a value that lies between the ends: the one given where it does."""
+        """Return the value if it lies between the bounds, else another value that does."""
         if self.low < value < self.high:
             return value
         return float(self.value(0.0)) if self.has_ends else self.low + (abs(value - self.low) or 1.0)

@@ -33,7 +33,7 @@ class NegativeBinomial(Chance[Failures]):
         seen = y >= 0
         exposure = np.asarray(rows[self.exposure]) if self.exposure else np.ones(len(y))
         if np.any(impossible := (y > 0) & ~(exposure > 0)):
-            problem = f"row {np.argmax(impossible) + 1} has events in no exposure"
+            problem = f"row {np.argmax(impossible) + 1} has events but no exposure"
             raise InputError(problem, "events_without_exposure", hint="give it an exposure > 0")
         shape = (len(y), *(1,) * (ndim - 1))
         return np.where(seen, exposure, 0.0).reshape(shape) * self.size, np.where(seen, y, 0.0).reshape(shape)

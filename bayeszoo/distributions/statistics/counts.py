@@ -1,4 +1,4 @@
-"""Sufficient statistics of categories, and of trials that succeed or fail: how often each occurred."""
+"""Sufficient statistics of categories and of binary trials: counts."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from bayeszoo.distributions.statistics.base import Stats
 
 @dataclass(frozen=True, eq=False)
 class Counts(Stats):
-    """How often each of V categories occurred, shape (..., V)."""
+    """Counts of V categories, shape (..., V)."""
 
     counts: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
 class Trials(Stats):
-    """How many trials succeeded, and how many failed, shape (...)."""
+    """Numbers of successes and failures, shape (...)."""
 
     successes: Any
     failures: Any
@@ -27,6 +27,6 @@ class Trials(Stats):
 
 @dataclass(frozen=True, eq=False)
 class Failures(Trials):
-    """Failures before a known number of successes, and the sum of the logs of how many orders these may have, (...)."""
+    """Failures before a known number of successes, and the sum of the logs of their numbers of orders, shape (...)."""
 
     log_orders: Any

@@ -17,11 +17,11 @@ from bayeszoo.errors import InputError
 class Events(Stats):
     """Numbers of events, their exposure, and the log density of the counts at their pooled rate.
 
-    The textbook's sum of ``log y!`` is as large as ``y log y``, and the evidence a difference of these. Here
-    the log likelihood is ``peaks - deviance`` at the pooled rate, and less by the deviance of the totals elsewhere:
+    The textbook's sum of ``log y!`` is as large as ``y log y``, and the evidence is a small difference of such terms.
+    The log likelihood is ``peaks - deviance`` at the pooled rate, and elsewhere smaller by the deviance of the totals:
     terms of its own size.
 
-    All are sums over rows, of one set of rows or of many along leading axes: of ``events`` y and ``exposure``, of the
+    Fields are sums over rows, for one set of rows or many along leading axes: of ``events`` y and ``exposure``, of the
     log mass at y of a Poisson distribution of mean y (``peaks``), and of y log(y / m) - (y - m), where m is the row's
     mean at the pooled rate (``deviance``).
     """
@@ -38,22 +38,22 @@ class Events(Stats):
 
     @classmethod
     def weighted(cls, y: np.ndarray, exposure: np.ndarray, weights: np.ndarray) -> Events:
-        """Return the statistics of counts (n,) and exposures (n,) that count as often as weights (n, *axes) say."""
+        """Return the statistics of counts (n,) and exposures (n,) with weights (n, *axes)."""
         y, exposure = along(y, weights), along(exposure, weights)
         _refuse_without_exposure(y, exposure, weights)
-        sums: Events = _OfRows.__new__(_OfRows)  # which `__init__` would give peaks and deviance
+        sums: Events = _OfRows.__new__(_OfRows)  # `__init__` would set peaks and deviance
         vars(sums).update(events=(weights * y).sum(axis=0), exposure=(weights * exposure).sum(axis=0))
         vars(sums).update(rows=(y, exposure, weights))
         return sums
 
     @property
     def pivot(self) -> Any:
-        """The pooled rate, or 1 where there is no event."""
+        """The pooled rate, or 1 without events."""
         return np.where(self.events > 0, self.events / positive_or(self.exposure), 1.0)[()]
 
     @property
     def log_likelihood(self) -> float:
-        """Log mass of the rows at the rate ``pivot``."""
+        """Log likelihood of the rows at the rate ``pivot``."""
         return self.peaks - self.deviance - np.where(self.events > 0, 0.0, self.exposure)[()]
 
     def __add__(self, other: Self) -> Self:
@@ -63,14 +63,14 @@ class Events(Stats):
         return self._pooled(other, -1.0)
 
     def _pooled(self, other: Self, sign: float) -> Self:
-        """Add or take away; the deviance between the two from their common rate comes or goes with it."""
-        exposure = np.maximum(self.exposure + sign * other.exposure, 0.0)  # rounding may take more than there is
+        """Add or remove statistics, with the deviance of both from their common rate."""
+        exposure = np.maximum(self.exposure + sign * other.exposure, 0.0)  # rounding may make it negative
         events = np.maximum(self.events + sign * other.events, 0.0)
         if sign < 0:
             events = np.where(exposure > 0, events, 0.0)[()]
-        whole = (self.events, self.exposure) if sign < 0 else (events, exposure)
+        pooled = (self.events, self.exposure) if sign < 0 else (events, exposure)
         parts = ((events, exposure) if sign < 0 else (self.events, self.exposure)), (other.events, other.exposure)
-        rate = whole[0] / positive_or(whole[1])
+        rate = pooled[0] / positive_or(pooled[1])
         between = sum(deviance(y, np.where(np.asarray(time) > 0, rate * time, y)) for y, time in parts)
         return type(self)(
             events,
@@ -82,7 +82,7 @@ class Events(Stats):
 
 
 class _OfRows(Events):
-    """The same of weighted rows: peaks and deviance are computed where they are asked for, which no M-step does."""
+    """`Events` of weighted rows; peaks and deviance are computed on demand, as no M-step needs them."""
 
     rows: tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -100,11 +100,13 @@ class _OfRows(Events):
 
 
 def _refuse_without_exposure(y: np.ndarray, exposure: np.ndarray, weights: np.ndarray) -> None:
-    """Refuse events in no exposure: no rate has them, and infinities could not be taken away again."""
+    """Refuse events without exposure: no rate allows them, and infinities could not be subtracted."""
     if (exposure > 0).all():
         return
     rows = np.argwhere((weights > 0) & (y > 0) & ~(exposure > 0))
     if len(rows):
         raise InputError(
-            f"row {rows[0, 0] + 1} has events in no exposure", "events_without_exposure", hint="give it an exposure > 0"
+            f"row {rows[0, 0] + 1} has events but no exposure",
+            "events_without_exposure",
+            hint="give it an exposure > 0",
         )
