@@ -325,7 +325,7 @@ def test_the_command_prints_the_fields_before_and_after(run, table):
     assert (found["fields"]["sigma"], found["log_evidence"]) == (expected.model.sigma, expected.log_evidence)
     assert (found["boundary"], found["gate"]["passed"], found["data"]["source"]) == ({}, True, "measured.csv")
     code, out, err = run(*options, "--over", "q")
-    assert (code, out, err.count("\n"), "no such field" in err) == (2, "", 1, True)
+    assert (code, out, err.count("\n"), "no such numeric field" in err) == (2, "", 1, True)
 
 
 def test_the_command_withholds_what_has_no_maximum(run, written):

@@ -1,4 +1,4 @@
-"""A density of one or two numbers with one mode, on grids about it: its integral, marginals and draws."""
+"""A unimodal density of one or two numbers, on grids about its mode: its integral, marginals and draws."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from bayeszoo.foundation.grid import Grid, Integrand, enclosing
 from bayeszoo.foundation.quadrature import Distribution, peak
 
 DEPTH = 50.0
-"""Nats below its highest at which a density is cut off."""
+"""Nats below the maximum at which a density is cut off."""
 
 LogDensity = Callable[[np.ndarray], np.ndarray]
 """A log density at points (P, D), shape (P,)."""
 
 
 class AboutMode(Integrand):
-    """A log density in coordinates z, in which the Gaussian with the curvature at the mode is standard normal.
+    """A log density in coordinates z, in which its Gaussian approximation at the mode is standard normal.
 
-    ``u = mode + root z`` with a lower triangular root in the order of the coordinates that is given: the first of them
-    hangs on the first z alone, so that the marginal distribution of that is its own.
+    ``u = mode + root z`` with a lower triangular root, in the given order of the coordinates. So the first number
+    depends on the first z only, and its marginal distribution follows from that of z.
     """
 
     def __init__(
@@ -37,13 +37,13 @@ class AboutMode(Integrand):
         self.low, self.high, self._highest = enclosing(self.log_density, centre, scale, 64 * scale, DEPTH)
 
     def points(self, places: np.ndarray) -> np.ndarray:
-        """Return u at coordinates (P, D), in their own order."""
+        """Return u at coordinates z (P, D), in the original order."""
         u = np.empty_like(places)
         u[:, self._order] = self._mode[self._order] + places @ self._root.T
         return u
 
     def highest(self) -> np.ndarray:
-        """Return u where the density is highest, climbed to from the highest of the points that bounds were laid by."""
+        """Return the maximum of the density, from the highest point of the search for bounds."""
         top, _ = peak(self.log_density, self.low, self.high, self._highest)
         return self.points(top[None])[0]
 
@@ -53,7 +53,7 @@ class AboutMode(Integrand):
         return np.where(np.isfinite(heights), heights, -math.inf)
 
     def values(self, i: int, places: object) -> np.ndarray:
-        """Return the first of the numbers, which hangs on its coordinate alone; of the others, their coordinates."""
+        """Return the first number, which depends on its coordinate only; for other numbers, their coordinates."""
         values = np.asarray(places)
         return self._mode[self._order[0]] + self._root[0, 0] * values if i == 0 else values
 

@@ -13,20 +13,20 @@ from bayeszoo.distributions.discrete import BetaBinomial
 from bayeszoo.foundation.levels import CLOSE, reached
 
 NOTHING = 1e-13
-"""Probability below which a point of a grid is left out of quantiles."""
+"""Probability below which a point of the grid is left out of the bounds of quantiles."""
 OUTSKIRTS, BEYOND = 1e-17, 1e-6
-"""Probability of the points that are the last before a grid ends, and the share of a moment that these may have."""
+"""Probability below which a point counts as the edge of a grid, and the largest share of a moment from the edge."""
 MOVED = 1e-4
-"""Change of a moment by halving the grid, in sds of it. The error of the whole grid is a sixteenth of it, or less."""
+"""Largest change of a moment when the grid is halved, in sds; the full grid's error is at most a sixteenth of it."""
 LARGEST = 1e300
 """Quantiles above it are NaN: SciPy has no distribution function of larger counts."""
 
 
 class RowLaw(Protocol):
-    """The distributions of rows, of shape (..., rows) or of rows of K numbers (..., rows, K), as SciPy has them.
+    """The distributions of rows, with SciPy's methods; shape (..., rows), or (..., rows, K) for rows of K numbers.
 
-    Leading axes are draws of the parameters, or points. There is also ``logpdf``, or of counts ``logpmf``: one number a
-    row, (..., rows).
+    Leading axes are draws of parameters, or points. There is also ``logpdf``, or for counts ``logpmf``: one number for
+    each row, (..., rows).
     """
 
     def mean(self) -> Any:
@@ -46,7 +46,7 @@ class RowLaw(Protocol):
 
 
 class Known(NamedTuple):
-    """Mean and sd of rows, and whether the points hold what decides each."""
+    """Mean and sd of rows, and whether the points determine each."""
 
     mean: np.ndarray
     sd: np.ndarray
@@ -59,26 +59,26 @@ def mixed(
 ) -> Known:
     """Return the moments of mixtures of distributions (points, rows) by the laws of total expectation and variance.
 
-    What points far out decide, which a grid leaves out, shows in the share of its last points; what is decided between
-    its points, in what halving it changes.
+    A moment from points beyond the grid shows in the share of its edge points; an error between points shows in the
+    change when the grid is halved.
 
     Parameters
     ----------
     means, variances : ndarray
-        Of each row at each point, of shape (points, rows, ...).
+        Moments of each row at each point, shape (points, rows, ...).
     weights, halved : ndarray
-        The probability of each point, (points,), or for each row, (points, rows); and that on the grid of every other
-        point, None where the points are draws.
+        The probability of each point, (points,), or for each row, (points, rows), and that on the grid of every other
+        point, None for draws.
     mass : ndarray, optional
-        The probabilities (points,) by which a grid ends, where these are others than the weights.
+        The probabilities (points,) that define the edge of the grid, if other than the weights.
     """
-    last = (weights if mass is None else mass) < OUTSKIRTS
+    is_edge = (weights if mass is None else mass) < OUTSKIRTS
 
     def holds(values: np.ndarray, scale: np.ndarray) -> np.ndarray:
         if halved is None:
             return np.isfinite(scale)
-        beyond, moved = _total(weights[last], np.abs(values[last])), np.abs(_total(weights - halved, values))
-        return np.isfinite(scale) & (beyond <= BEYOND * scale) & (moved <= MOVED * scale)
+        at_edge, moved = _total(weights[is_edge], np.abs(values[is_edge])), np.abs(_total(weights - halved, values))
+        return np.isfinite(scale) & (at_edge <= BEYOND * scale) & (moved <= MOVED * scale)
 
     with np.errstate(over="ignore", invalid="ignore"):
         mean = _total(weights, means)
@@ -88,7 +88,7 @@ def mixed(
 
 
 def _total(weights: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Add up over points with weights (points,), or (points, rows)."""
+    """Sum over points with weights (points,), or (points, rows)."""
     return np.asarray(np.tensordot(weights, values, 1) if weights.ndim == 1 else np.sum(weights * values, axis=0))
 
 
@@ -98,11 +98,11 @@ class Averaged:
     Parameters
     ----------
     law : frozen SciPy distribution
-        Of each row at each point: ``mean()``, ``var()``, ``cdf(y)``, and ``logpdf(y)`` or of counts ``logpmf(y)``.
+        Laws of rows at points: ``mean()``, ``var()``, ``cdf(y)``, and ``logpdf(y)`` or for counts ``logpmf(y)``.
     weights : ndarray, optional
-        The probability of each point, shape (points,). By default the points are draws, which are all alike.
+        The probability of each point, shape (points,). By default the points are draws with equal weights.
     halved : ndarray, optional
-        Of the points of a quadrature, the probabilities on the grid of every other point.
+        The probabilities on the grid of every other point, for points of a quadrature.
     """
 
     def __init__(self, law: Any, weights: np.ndarray | None = None, halved: np.ndarray | None = None) -> None:
@@ -115,7 +115,7 @@ class Averaged:
 
     @cached_property
     def moments(self) -> Known:
-        """Moments, and whether the points hold what decides each."""
+        """Moments, and whether the points determine each."""
         return mixed(self._means, self._variances, self._weights, self._halved)
 
     def mean(self) -> np.ndarray:
@@ -142,7 +142,7 @@ class Averaged:
         return np.where(np.isfinite(self._means), below, 0.0) if self._is_count else below  # infinite: above all
 
     def ppf(self, q: float) -> np.ndarray:
-        """Return the quantile of a level, of counts the smallest that reaches it; NaN above `LARGEST`."""
+        """Return the quantile of a level, for counts the smallest that reaches it; NaN above `LARGEST`."""
         if isinstance(self._law, BetaBinomial) and np.max(self._law.trials) <= MOST_SUMMED:
             return self._summed(q)
         low, high = self._bounds(q)
@@ -150,22 +150,22 @@ class Averaged:
         return np.where(quantile < LARGEST, quantile, np.nan)
 
     def _bounds(self, q: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return bounds of the quantiles at all points that are not negligible (Cantelli's inequality), and of all."""
+        """Return bounds of the mixture's quantile: those of all nonnegligible points, by Cantelli's inequality."""
         used = self._weights > NOTHING
         with np.errstate(over="ignore", invalid="ignore"):
             sds = np.sqrt(self._variances)
-            if not self._is_count and not np.isfinite(sds[used]).all():  # Cantelli's bound asks for a variance
-                each = np.asarray(self._law.ppf(q))[used]
-                return np.nextafter(each.min(axis=0), -np.inf), np.nextafter(each.max(axis=0), np.inf)
+            if not self._is_count and not np.isfinite(sds[used]).all():  # Cantelli's bound needs a variance
+                quantiles = np.asarray(self._law.ppf(q))[used]
+                return np.nextafter(quantiles.min(axis=0), -np.inf), np.nextafter(quantiles.max(axis=0), np.inf)
             low = np.min(np.where(np.isfinite(sds), self._means - sds * np.sqrt((1 - q) / q), 0.0)[used], axis=0)
             high = np.max((self._means + sds * np.sqrt(q / (1 - q)))[used], axis=0)
-        high = np.nextafter(np.where(high < LARGEST, high, LARGEST), np.inf)  # NaN is not below it either
+        high = np.nextafter(np.where(high < LARGEST, high, LARGEST), np.inf)  # also replaces NaN
         if self._is_count:
             return np.maximum(np.floor(low), 0.0) - 1, np.ceil(high)
         return np.nextafter(low, -np.inf), high
 
     def _summed(self, q: float) -> np.ndarray:
-        """Return quantiles of few trials by adding up masses, as the distribution function does anew at each count."""
+        """Return quantiles for few trials from cached cumulative masses; `cdf` would sum anew at each count."""
         most = int(np.max(self._law.trials))
         while len(self._sums) <= most and not (self._sums and np.all(self._sums[-1] >= q - CLOSE)):
             mass = np.tensordot(self._weights, np.exp(self._law.logpmf(float(len(self._sums)))), 1)

@@ -1,4 +1,4 @@
-"""What distributions of rows share: moments from variances or from entries, and several of them as one."""
+"""Bases of distributions of rows: moments from variances or from entries, and stacks of distributions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ByVariance(ABC):
 
 
 class OfIndicators(ByVariance):
-    """A distribution of categories whose moments and draws are those of an indicator of each."""
+    """A distribution of categories, whose moments and draws are those of their indicators."""
 
     @abstractmethod
     def mean(self) -> np.ndarray:
@@ -52,36 +52,36 @@ class OfIndicators(ByVariance):
 
     @abstractmethod
     def codes(self, drawn: np.ndarray) -> np.ndarray:
-        """Return the categories of indicators (..., rows, K) as rows of data have them."""
+        """Return category codes, as in data, from indicators (..., rows, K)."""
 
 
 class ByMarginals:
-    """Moments, distribution functions and quantiles of each entry, by the entries' distributions, `_marginals`."""
+    """Moments, distribution functions and quantiles of each entry, from the entries' distributions, `_marginals`."""
 
     _marginals: Any
 
     def mean(self) -> np.ndarray:
-        """Return the mean of each entry; without one as SciPy says it."""
+        """Return the mean of each entry; as SciPy returns it if undefined."""
         return np.asarray(self._marginals.mean())
 
     def var(self) -> np.ndarray:
-        """Return the variance of each entry; without one as SciPy says it."""
+        """Return the variance of each entry; as SciPy returns it if undefined."""
         return np.asarray(self._marginals.var())
 
     def std(self) -> np.ndarray:
-        """Return the standard deviation of each entry; without one as SciPy says it."""
+        """Return the standard deviation of each entry; as SciPy returns it if undefined."""
         return np.asarray(self._marginals.std())
 
     def cdf(self, k: npt.ArrayLike) -> np.ndarray:
-        """Return the probability of at most ``k`` of each entry."""
+        """Return P(entry <= k) for each entry."""
         return np.asarray(self._marginals.cdf(k))
 
     def logcdf(self, k: npt.ArrayLike) -> np.ndarray:
-        """Return the log probability of at most ``k`` of each entry."""
+        """Return log P(entry <= k) for each entry."""
         return np.asarray(self._marginals.logcdf(k))
 
     def logsf(self, k: npt.ArrayLike) -> np.ndarray:
-        """Return the log probability of more than ``k`` of each entry."""
+        """Return log P(entry > k) for each entry."""
         return np.asarray(self._marginals.logsf(k))
 
     def ppf(self, q: float) -> np.ndarray:
@@ -90,25 +90,25 @@ class ByMarginals:
 
 
 class Stackable(ABC):
-    """A distribution whose parameters take leading axes, so that several become one."""
+    """A distribution whose parameters may have leading axes, so that several can be stacked into one."""
 
     def is_of_kind(self, other: object) -> bool:
-        """Return whether both differ in their parameters alone."""
+        """Say whether two distributions differ only in their parameters."""
         return type(other) is type(self)
 
     @abstractmethod
-    def beside(self, each: Sequence[Self], axes: tuple[int, ...]) -> Self:
-        """Return distributions of this kind and shape, this one among them, as one of shape (*axes, *own shape)."""
+    def beside(self, laws: Sequence[Self], axes: tuple[int, ...]) -> Self:
+        """Stack distributions of this kind and shape, this one included, to shape (*axes, *own shape)."""
 
 
 class SideBySide:
-    """Distributions at P points, of the same own shape, as one of shape (P, *own shape), with the methods of each."""
+    """A stack of distributions at P points, shape (P, *own shape), that calls the methods of each."""
 
-    def __init__(self, each: Sequence[object], axes: tuple[int, ...]) -> None:
-        self._each, self._axes = each, axes
+    def __init__(self, laws: Sequence[object], axes: tuple[int, ...]) -> None:
+        self._each, self._axes = laws, axes
 
     def __getattr__(self, name: str) -> Callable[..., np.ndarray]:
-        if name.startswith("_"):  # what copying and pickling ask for before there are any
+        if name.startswith("_"):  # copying and pickling look these up before __init__ has run
             raise AttributeError(name)
         methods = [getattr(law, name) for law in self._each]
 
@@ -125,29 +125,29 @@ class SideBySide:
 
 
 class RowByRow:
-    """Distributions of one row each, (..., 1), as those of all rows, (..., rows), with the methods of each.
+    """Distributions of single rows (..., 1) as one of all rows (..., rows), that calls the methods of each.
 
-    ``axis`` is that of the rows in what the methods return.
+    ``axis`` is the axis of rows in the methods' results.
     """
 
-    def __init__(self, each: Sequence[object], axis: int) -> None:
-        self._each, self._axis = each, axis
+    def __init__(self, laws: Sequence[object], axis: int) -> None:
+        self._each, self._axis = laws, axis
 
     def __getattr__(self, name: str) -> Callable[..., np.ndarray]:
-        if name.startswith("_"):  # what copying and pickling ask for before there are any
+        if name.startswith("_"):  # copying and pickling look these up before __init__ has run
             raise AttributeError(name)
         methods = [getattr(law, name) for law in self._each]
 
         def of_all(*y: np.ndarray) -> np.ndarray:
-            rows = [np.asarray(method(*(each[[i]] for each in y))) for i, method in enumerate(methods)]
+            rows = [np.asarray(method(*(values[[i]] for values in y))) for i, method in enumerate(methods)]
             return np.concatenate(rows, axis=self._axis)
 
         return of_all
 
 
-def stacked(each: Sequence[Any], axes: tuple[int, ...]) -> Any:
-    """Return distributions at points as one, which computes at all points at once where they are of one kind."""
-    first = each[0]
-    if isinstance(first, Stackable) and all(first.is_of_kind(law) for law in each):
-        return first.beside(each, axes)
-    return SideBySide(each, axes)
+def stacked(laws: Sequence[Any], axes: tuple[int, ...]) -> Any:
+    """Stack distributions at points into one; if all are of one kind, it computes at all points at once."""
+    first = laws[0]
+    if isinstance(first, Stackable) and all(first.is_of_kind(law) for law in laws):
+        return first.beside(laws, axes)
+    return SideBySide(laws, axes)

@@ -1,9 +1,9 @@
-"""Tails of beta-binomial distributions of many trials, whose terms are too many to add up one by one.
+"""Tails of beta-binomial distributions with too many trials to add up all terms.
 
-Where a side has more than `MOST_SUMMED` counts, those near its ends are added up, and between them the mass function,
-which is smooth, is integrated by Gauss's rule on panels that grow with the distance from the ends; the first term of
-Euler and Maclaurin's formula is taken into account. It is dense where the mass function has its edges, at 0, at the
-trials and at the count itself. A side that has the mode far inside is one less the other two parts.
+If a tail has more than `MOST_SUMMED` counts, those near its ends are added up, and between them the mass function,
+which is smooth, is integrated by Gauss's rule on panels that widen away from the ends, with the first term of
+Euler and Maclaurin's formula. Points are dense where the mass function may be steep: at 0, at the
+trials and at the count itself. A tail that contains the mode is 1 minus the other two parts.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import scipy
 from bayeszoo.distributions.special import log_beta_binomial
 
 MOST_SUMMED, NEAR = 1024, 32
-"""Counts of a side up to which all are added up, and counts at each end that are of a longer one."""
+"""Most counts of a tail that are all added up, and counts added up at each end of a longer tail."""
 MOST_LAWS = 4000
-"""Distributions whose tails are computed at a time."""
+"""Number of distributions whose tails are computed together."""
 GROWTH, POINTS = 1.8, 9
-"""By how much panels grow, and the points of each."""
+"""Growth factor of the panels, and points of each panel."""
 
 
 def log_tails(k: int, trials: int, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -42,27 +42,27 @@ def log_tails_of_each(
     y: npt.ArrayLike, trials: npt.ArrayLike, a: npt.ArrayLike, b: npt.ArrayLike
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return `log_tails` of arrays that broadcast, computed once for each distinct entry."""
-    shape = np.broadcast_shapes(*(np.shape(each) for each in (y, trials, a, b)))
-    parts = (np.broadcast_to(part, shape).ravel().astype(np.float64) for part in (y, trials, a, b))
-    distinct, place = np.unique(np.stack([*parts], axis=1), axis=0, return_inverse=True)
+    shape = np.broadcast_shapes(*(np.shape(values) for values in (y, trials, a, b)))
+    columns = (np.broadcast_to(part, shape).ravel().astype(np.float64) for part in (y, trials, a, b))
+    distinct, place = np.unique(np.stack([*columns], axis=1), axis=0, return_inverse=True)
     tails_of = np.empty((len(distinct), 3))
     starts = np.flatnonzero(np.any(np.diff(distinct[:, :2], axis=0, prepend=np.nan) != 0, axis=1))
-    for rows in np.split(np.arange(len(distinct)), starts[1:]):  # of the same successes among as many trials
+    for rows in np.split(np.arange(len(distinct)), starts[1:]):  # rows with equal successes and trials
         k, size = distinct[rows[0], :2].astype(int).tolist()
-        for some in np.array_split(rows, -(-len(rows) // MOST_LAWS)):
-            tails_of[some] = np.stack(log_tails(k, size, *distinct[some, 2:].T), axis=1)
+        for chunk in np.array_split(rows, -(-len(rows) // MOST_LAWS)):
+            tails_of[chunk] = np.stack(log_tails(k, size, *distinct[chunk, 2:].T), axis=1)
     below, at, above = (column.reshape(shape) for column in tails_of[np.ravel(place)].T)
     return below, at, above
 
 
 def _log_rest(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return the log of one less two probabilities."""
+    """Return log(1 - p1 - p2) from two log probabilities."""
     with np.errstate(divide="ignore"):
         return np.log(np.maximum(-np.expm1(np.minimum(np.logaddexp(first, second), 0.0)), 0.0))
 
 
 def _log_sum(first: int, last: int, trials: int, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the log of the probability of counts from the first to the last."""
+    """Return the log probability of counts from the first to the last."""
     if last < first:
         return np.full(a.shape, -np.inf)
     places, weights = _rule(last - first + 1)
@@ -72,11 +72,11 @@ def _log_sum(first: int, last: int, trials: int, a: np.ndarray, b: np.ndarray) -
 
 @lru_cache(maxsize=256)
 def _rule(size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return places and weights that add up a smooth function over 0..size - 1."""
+    """Return points and weights whose weighted sum is that of a smooth function over 0..size - 1."""
     if size <= MOST_SUMMED:
         return np.arange(float(size)), np.ones(size)
     ends, weights = np.arange(float(NEAR)), np.ones(NEAR)
-    weights[-1] -= 1 / 24  # the slope where the integral begins, half a count on, by the difference of two counts
+    weights[-1] -= 1 / 24  # the slope where the integral begins, half a count further, as a difference of two counts
     low = NEAR - 0.5
     steps = np.geomspace(low, (size - 1) / 2, max(2, int(np.ceil(np.log((size - 1) / 2 / low) / np.log(GROWTH))) + 1))
     x, w = np.polynomial.legendre.leggauss(POINTS)

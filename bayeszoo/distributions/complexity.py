@@ -1,6 +1,6 @@
-"""How much normalized maximum likelihood pays for not knowing the parameters: the log of the sum of all best fits.
+"""Parametric complexity of normalized maximum likelihood: the log of the sum of maximized likelihoods.
 
-Of all sequences of n observations, each with the highest likelihood that parameters give it (Shtarkov 1987, Problems of
+The sum is over all sequences of n observations, each at its own maximum likelihood (Shtarkov 1987, Problems of
 Information Transmission 23, 3-17; Rissanen 1996, IEEE Transactions on Information Theory 42, 40-47).
 """
 
@@ -11,15 +11,15 @@ import math
 import numpy as np
 
 MOST_TERMS = 10**7
-"""Terms of the sum of two categories at most; it has some 9 times the root of n that matter."""
+"""Most terms of the sum for two categories; about 9 sqrt(n) terms matter."""
 LEAST = 1e-18
-"""Terms below this share of the first one do not matter."""
+"""Share of the first term below which terms are negligible."""
 
 
 def multinomial(observations: int, categories: int) -> float:
     """Return the log of the sum, over all sequences of n observations of K categories, of the largest likelihood.
 
-    Of two categories it is the sum over j of n! / ((n - j)! n^j), Ramanujan's; of more it follows by
+    For two categories it is Ramanujan's sum over j of n! / ((n - j)! n^j); for more it follows by
     C(K + 2) = C(K + 1) + n C(K) / K (Kontkanen and Myllymaki 2007, Information Processing Letters 103, 227-233).
 
     Parameters
@@ -32,7 +32,7 @@ def multinomial(observations: int, categories: int) -> float:
     Returns
     -------
     float
-        In nats; NaN where n is so large that the sum has too many terms.
+        In nats; NaN if n is so large that the sum has too many terms.
     """
     if observations == 0 or categories == 1:
         return 0.0

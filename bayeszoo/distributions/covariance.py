@@ -1,4 +1,4 @@
-"""The marginal distributions of the entries of an inverse-Wishart matrix, off the diagonal too."""
+"""Marginal distributions of the entries of an inverse-Wishart matrix, also off the diagonal."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from bayeszoo.distributions.bases import Stackable
 from bayeszoo.distributions.special import deviance, log_peak, log_rising
 
 _NEGLIGIBLE = 1e-18
-"""Mass left out at either end of an integral."""
+"""Mass left out at each end of an integral."""
 _MIN_SHAPE = 0.002
-"""Shape of the inverse-gamma distribution of a variance below which its logarithm spreads too far to integrate over."""
+"""Smallest shape of a variance's inverse-gamma law; below, log variances spread too far for the integral."""
 _ERROR = 1e-10
-"""Error of a probability, or of a density relative to itself, above which it is withheld."""
+"""Largest error of a probability, or relative error of a density; beyond, it is withheld."""
 
 
 class CovarianceMarginals(Stackable):
-    """Each entry of InvWishart(nu, Psi) by itself: arrays of shape (..., D, D) for nu (...) and Psi (..., D, D).
+    """Marginals of the entries of InvWishart(nu, Psi): arrays of shape (..., D, D) for nu (...) and Psi (..., D, D).
 
-    A variance is inverse-gamma of shape a = (nu - D + 1) / 2 and scale Psi_jj / 2. Where the variances of the scale
+    A variance is inverse-gamma of shape a = (nu - D + 1) / 2 and scale Psi_jj / 2. If the variances of the scale
     matrix are 1 and its covariance is r, a covariance is b / (2 g) with independent g ~ Gamma(a, 1) and
-    b ~ t_(2a + 1)(r, (1 - r^2) / (2a + 1)), for the variance is 1 / (2 g) and b the regression of one variable on the
+    b ~ t_(2a + 1)(r, (1 - r^2) / (2a + 1)), as the variance is 1 / (2 g) and b the regression of one variable on the
     other (Eaton 2007, Multivariate Statistics, 8.1). Its distribution function at y is that of b at 2 y g, averaged
-    over g: an integral over log g (tanh-sinh), in two parts that meet where 2 y g = r. Its numbers are NaN, withheld,
+    over g: an integral over log g (tanh-sinh), in two parts that meet where 2 y g = r. Its numbers are NaN (withheld)
     where nu - D + 1 < 0.004 or the error of the integral is above 1e-10.
     """
 
@@ -45,13 +45,13 @@ class CovarianceMarginals(Stackable):
         self._quantiles: dict[float, np.ndarray] = {}
         self._pairs = _of_pairs(self._shape, (self.Psi / self._unit)[..., *self._off])
 
-    def beside(self, each: Sequence[Self], axes: tuple[int, ...]) -> Self:
-        """Return the entries of several matrices, as of one of shape (*axes, D, D)."""
-        nu, psi = np.array([law.nu for law in each]), np.array([law.Psi for law in each])
+    def beside(self, laws: Sequence[Self], axes: tuple[int, ...]) -> Self:
+        """Stack the entries of several matrices to shape (*axes, D, D)."""
+        nu, psi = np.array([law.nu for law in laws]), np.array([law.Psi for law in laws])
         return type(self)(nu.reshape(axes), psi.reshape(*axes, *psi.shape[1:]))
 
     def mean(self) -> np.ndarray:
-        """Psi / (nu - D - 1); where that has no meaning, inf on the diagonal and NaN off it."""
+        """Psi / (nu - D - 1); where undefined, inf on the diagonal and NaN off it."""
         free = np.where(self._free > 0, self._free, np.nan)
         return np.where(self._diagonal & np.isnan(free), np.inf, self.Psi / free)
 
@@ -75,7 +75,7 @@ class CovarianceMarginals(Stackable):
         return self._each(x, of_variance, _cdf)
 
     def logpdf(self, x: npt.ArrayLike) -> np.ndarray:
-        """Log density at ``x``, of shape (..., D, D); NaN, withheld, far out in the tail of a covariance."""
+        """Log density at ``x``, of shape (..., D, D); NaN (withheld) far in the tail of a covariance."""
 
         def of_variance(x: np.ndarray) -> np.ndarray:
             safe = np.where(x <= 0, 1.0, x)
@@ -86,7 +86,7 @@ class CovarianceMarginals(Stackable):
         return log_density
 
     def pdf(self, x: npt.ArrayLike) -> np.ndarray:
-        """Density at ``x``, of shape (..., D, D); 0 where its logarithm is withheld, far out in a tail."""
+        """Density at ``x``, of shape (..., D, D); 0 where its logarithm is withheld, far in a tail."""
         return np.asarray(np.exp(np.nan_to_num(self.logpdf(x), nan=-np.inf)))
 
     def support(self) -> tuple[float, float]:
@@ -95,7 +95,7 @@ class CovarianceMarginals(Stackable):
 
     def ppf(self, q: float) -> np.ndarray:
         """Quantiles, of the shape of Psi; those of variances are inf beyond the largest float."""
-        if q not in self._quantiles:  # two milliseconds an entry, and a fit asks for each level several times
+        if q not in self._quantiles:  # two milliseconds an entry, and a fit needs each level several times
             self._quantiles[q] = self._computed(q)
         return self._quantiles[q].copy()
 
@@ -104,7 +104,7 @@ class CovarianceMarginals(Stackable):
         with np.errstate(divide="ignore", over="ignore"):
             quantiles[..., self._diagonal] = self._variance.ppf(q)
         i, j = (indices[self._is_upper] for indices in self._off)
-        pairs = (each[..., self._is_upper] for each in self._pairs)
+        pairs = (values[..., self._is_upper] for values in self._pairs)
         quantiles[..., i, j] = quantiles[..., j, i] = _quantile(q, *pairs) * self._unit[..., i, j]
         return quantiles
 
@@ -113,19 +113,21 @@ class CovarianceMarginals(Stackable):
         x = np.broadcast_to(x, np.broadcast_shapes(x.shape, self.Psi.shape))
         values = np.empty(x.shape)
         values[..., self._diagonal] = of_variance(x[..., self._diagonal])
-        some = self._is_upper if np.array_equal(x, x.mT) else slice(None)  # of a matrix each covariance once
-        i, j = (indices[some] for indices in self._off)
-        pairs = (each[..., some] for each in self._pairs)
+        chosen = (
+            self._is_upper if np.array_equal(x, x.mT) else slice(None)
+        )  # each covariance of a symmetric matrix once
+        i, j = (indices[chosen] for indices in self._off)
+        pairs = (values[..., chosen] for values in self._pairs)
         values[..., i, j] = of_covariance(x[..., i, j] / self._unit[..., i, j], *pairs)
-        if some is self._is_upper:
+        if chosen is self._is_upper:
             values[..., j, i] = values[..., i, j]
         return values
 
 
 def covariance_of_entries(nu: float, Psi: np.ndarray) -> np.ndarray:
-    """Return the covariances of the entries of InvWishart(nu, Psi), (D^2, D^2), for nu > D + 3 (Press 1982, 5.2).
+    """Return the covariance matrix of the entries of InvWishart(nu, Psi), (D^2, D^2), if nu > D + 3 (Press 1982, 5.2).
 
-    Where these do not exist they are 0, and variances those of the marginals.
+    Else a diagonal matrix of the marginals' variances.
     """
     free = nu - len(Psi)
     if free <= 3:
@@ -136,24 +138,24 @@ def covariance_of_entries(nu: float, Psi: np.ndarray) -> np.ndarray:
 
 
 def _gamma_exceeds(shape: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Probability that Gamma(shape, 1) exceeds ``x``; NaN where it is 1 but for 3e-5 and SciPy's is off by up to 1e-6.
+    """Probability that Gamma(shape, 1) exceeds ``x``; NaN where it is within 3e-5 of 1 and SciPy's error reaches 1e-6.
 
-    That is at shapes above 1e6, more than 4.5 standard deviations below the mean, where it cuts its series short.
+    That is at shapes above 1e6, over 4.5 standard deviations below the mean, where SciPy truncates its series.
     """
     is_off = (shape > 1e6) & (x < shape - 4 * np.sqrt(shape)) & (x > shape - 10 * np.sqrt(shape))
     return np.where(is_off, np.nan, scipy.special.gammaincc(shape, x))
 
 
 def _of_pairs(shape: np.ndarray, r: np.ndarray) -> list[np.ndarray]:
-    """Describe covariances of 2 x 2 inverse-Wishart matrices of scale [[1, r], [r, 1]], for r of shape (..., n).
+    """Return parameters of covariances of 2 x 2 inverse-Wishart matrices of scale [[1, r], [r, 1]], r (..., n).
 
     ``shape`` is that of the inverse-gamma distribution of a variance: the degrees of freedom are nu = 2 shape + 1.
-    Returned are the sign and the size of r, the steepness of t, the shape, and the ends of the integral.
+    They are the sign and the size of r, the steepness of t, the shape, and the ends of the integral.
     """
-    known, a = shape >= _MIN_SHAPE, np.maximum(shape, _MIN_SHAPE)
-    size = np.where(known, np.abs(r), np.nan)
-    rest = (1 - size) * (1 + size)
-    steepness = np.sqrt((2 * a + 1) / np.where(rest > 0, rest, np.nan))
+    is_computable, a = shape >= _MIN_SHAPE, np.maximum(shape, _MIN_SHAPE)
+    size = np.where(is_computable, np.abs(r), np.nan)
+    unexplained = (1 - size) * (1 + size)
+    steepness = np.sqrt((2 * a + 1) / np.where(unexplained > 0, unexplained, np.nan))
     low, high = scipy.special.gammaincinv(a, _NEGLIGIBLE), scipy.special.gammainccinv(a, _NEGLIGIBLE)
     # the lower quantile underflows for small shapes, where P(g < x) = x^a / Gamma(a + 1) gives it
     of_power = (math.log(_NEGLIGIBLE) + scipy.special.gammaln(a + 1)) / a
@@ -164,7 +166,7 @@ def _of_pairs(shape: np.ndarray, r: np.ndarray) -> list[np.ndarray]:
 
 
 def _log_density(
-    y: np.ndarray, sign: np.ndarray, r: np.ndarray, steepness: np.ndarray, *rest: np.ndarray
+    y: np.ndarray, sign: np.ndarray, r: np.ndarray, steepness: np.ndarray, *shape_and_ends: np.ndarray
 ) -> np.ndarray:
     """Log density at y of the covariance whose scale is sign r."""
 
@@ -172,18 +174,18 @@ def _log_density(
         constant = log_rising(nu / 2, 0.5) - 0.5 * np.log(nu * math.pi)
         return 2 * g * np.exp(constant - (nu + 1) / 2 * np.log1p(t * t / nu))
 
-    value, error = _average(density, 0.0, sign * y, r, steepness, *rest)
-    known = (value > 0) & (error <= _ERROR * value)
-    return np.where(known, np.log(np.where(known, value * steepness, 1.0)), np.nan)
+    value, error = _average(density, 0.0, sign * y, r, steepness, *shape_and_ends)
+    is_known = (value > 0) & (error <= _ERROR * value)
+    return np.where(is_known, np.log(np.where(is_known, value * steepness, 1.0)), np.nan)
 
 
 def _quantile(q: float, *args: np.ndarray) -> np.ndarray:
-    """Return quantiles, of shape (..., n), by bracketing; NaN where none was found."""
+    """Return quantiles, of shape (..., n), by bracketing; NaN where the search fails."""
     shape, a = args[0].shape, args[3]
     if not 0 < q < 1:
         return np.full(shape, -np.inf if q == 0 else np.inf if q == 1 else np.nan)
 
-    def place(s: np.ndarray, a: np.ndarray) -> np.ndarray:  # covers many orders of magnitude where tails are heavy
+    def place(s: np.ndarray, a: np.ndarray) -> np.ndarray:  # covers the many orders of magnitude of heavy tails
         return np.sinh(s) / (2 * a)
 
     def excess(s: np.ndarray, *args: np.ndarray) -> np.ndarray:
@@ -194,9 +196,9 @@ def _quantile(q: float, *args: np.ndarray) -> np.ndarray:
     return np.where(root.success, place(root.x, a), np.nan)
 
 
-def _cdf(y: np.ndarray, sign: np.ndarray, r: np.ndarray, *rest: Any) -> np.ndarray:
+def _cdf(y: np.ndarray, sign: np.ndarray, r: np.ndarray, *steepness_shape_and_ends: Any) -> np.ndarray:
     """Distribution function at y of the covariance whose scale is sign r."""
-    below, error = _average(lambda t, g, nu: scipy.special.stdtr(nu, t), 1e-13, sign * y, r, *rest)
+    below, error = _average(lambda t, g, nu: scipy.special.stdtr(nu, t), 1e-13, sign * y, r, *steepness_shape_and_ends)
     below = np.where(error <= _ERROR, np.clip(below, 0.0, 1.0), np.nan)
     return np.where(sign < 0, 1 - below, below)
 
@@ -211,7 +213,7 @@ def _average(
     low: np.ndarray,
     high: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Average ``function(standardized 2 y g, g, nu)`` over log(g / a) between ends; return it and a bound on its error.
+    """Average ``function(standardized 2 y g, g, nu)`` over log(g / a) from low to high; return it and its error bound.
 
     The distribution of g is Gamma(a, 1).
     """
@@ -226,11 +228,11 @@ def _average(
         middle = np.where((y > 0) & (r > 0), np.clip(np.log(r / (2 * y * a)), low, high), (low + high) / 2)
         limits = {"atol": tolerance, "rtol": 1e-13, "minlevel": 5, "args": (y, r, steepness, a)}
         parts = [scipy.integrate.tanhsinh(integrand, *ends, **limits) for ends in ((low, middle), (middle, high))]
-        # the part beyond the ends, which matters to a density far out
+        # the part beyond the ends, which matters for densities far in a tail
         left_out = np.maximum(*(integrand(end, y, r, steepness, a) for end in (low, high))) * (high - low)
     return sum(part.integral for part in parts), sum(part.error for part in parts) + left_out
 
 
 def _log_density_of_log_g(shape: npt.ArrayLike, g: np.ndarray, difference: np.ndarray | None = None) -> np.ndarray:
-    """Log density of log g at ``g`` ~ Gamma(shape, 1); ``difference`` is shape - g, where it is known better."""
+    """Log density of log g at ``g`` ~ Gamma(shape, 1); ``difference`` is shape - g, if known to more digits."""
     return log_peak(shape) + np.log(shape) - deviance(shape, g, difference)

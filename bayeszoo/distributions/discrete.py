@@ -1,4 +1,4 @@
-"""Distributions of counts and categories that SciPy lacks, or whose digits it loses."""
+"""Distributions of counts and categories that SciPy lacks, or computes with few digits."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def _is_count(k: np.ndarray) -> np.ndarray:
 
 
 class BetaBinomial(ByMarginals, Stackable):
-    """The number of successes in new trials, elementwise; its probability ~ Beta(a, b).
+    """The number of successes in new trials, elementwise; the success probability ~ Beta(a, b).
 
-    Masses and quantiles of SciPy's lose their digits when a and b are large (with a = b = 5e14 every quantile of 10
+    SciPy's masses and quantiles lose digits when a and b are large (with a = b = 5e14 every quantile of 10
     trials is 10). ``trials`` have shape (rows,) or (rows, 1); a and b broadcast with them.
     """
 
     MAX_SUMMED = 100_000
-    """Trials up to which quantiles are found by summing the mass function, above it by their distribution function."""
+    """Most trials for which quantiles come from sums of the mass function; beyond, from the distribution function."""
 
     def __init__(self, trials: npt.ArrayLike, a: npt.ArrayLike, b: npt.ArrayLike) -> None:
         a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
@@ -55,22 +55,22 @@ class BetaBinomial(ByMarginals, Stackable):
         rng = np.random.default_rng(random_state)
         return np.asarray(rng.binomial(self.trials, rng.beta(self.a, self.b, size)))
 
-    def beside(self, each: Sequence[Self], axes: tuple[int, ...]) -> Self:
-        """Return distributions of this shape, this one among them, as one of shape (*axes, *own shape)."""
-        together = (np.stack([getattr(law, name) for law in each]) for name in ("trials", "a", "b"))
+    def beside(self, laws: Sequence[Self], axes: tuple[int, ...]) -> Self:
+        """Stack distributions of this shape, this one included, to shape (*axes, *own shape)."""
+        together = (np.stack([getattr(law, name) for law in laws]) for name in ("trials", "a", "b"))
         return type(self)(*(values.reshape(*axes, *values.shape[1:]) for values in together))
 
     def cdf(self, k: object) -> np.ndarray:
-        """Return the probability of at most ``k`` successes."""
+        """Return P(successes <= k)."""
         return np.exp(self.logcdf(k))
 
     def logcdf(self, k: object) -> np.ndarray:
-        """Return the log probability of at most ``k`` successes."""
-        k, (below, at, _) = self._log_tails(k)
-        return np.where(k < 0, -np.inf, np.where(k >= self.trials, 0.0, np.minimum(np.logaddexp(below, at), 0.0)))
+        """Return log P(successes <= k)."""
+        k, (below, exactly, _) = self._log_tails(k)
+        return np.where(k < 0, -np.inf, np.where(k >= self.trials, 0.0, np.minimum(np.logaddexp(below, exactly), 0.0)))
 
     def logsf(self, k: object) -> np.ndarray:
-        """Return the log probability of more than ``k`` successes."""
+        """Return log P(successes > k)."""
         k, (_, _, above) = self._log_tails(k)
         return np.where(k < 0, 0.0, np.where(k >= self.trials, -np.inf, above))
 
@@ -80,14 +80,14 @@ class BetaBinomial(ByMarginals, Stackable):
 
     def ppf(self, q: float) -> np.ndarray:
         """Return the smallest count whose cumulative mass reaches ``q``."""
-        each = np.stack([np.ravel(value).astype(np.float64) for value in (self.trials, self.a, self.b)], axis=1)
-        distinct, which = np.unique(each, axis=0, return_inverse=True)  # rows are often alike
-        quantiles, many = np.empty(len(distinct)), distinct[:, 0] > self.MAX_SUMMED
-        quantiles[~many] = [self._summed(n, a, b, q) for n, a, b in distinct[~many]]
-        if many.any():
-            trials, a, b = distinct[many].T
-            quantiles[many] = reached(BetaBinomial(trials, a, b).cdf, q, np.full(trials.shape, -1.0), trials, True)
-        return quantiles[which.ravel()].reshape(self.trials.shape)
+        laws = np.stack([np.ravel(value).astype(np.float64) for value in (self.trials, self.a, self.b)], axis=1)
+        distinct, law_of_row = np.unique(laws, axis=0, return_inverse=True)  # rows are often equal
+        quantiles, is_long = np.empty(len(distinct)), distinct[:, 0] > self.MAX_SUMMED
+        quantiles[~is_long] = [self._summed(n, a, b, q) for n, a, b in distinct[~is_long]]
+        if is_long.any():
+            trials, a, b = distinct[is_long].T
+            quantiles[is_long] = reached(BetaBinomial(trials, a, b).cdf, q, np.full(trials.shape, -1.0), trials, True)
+        return quantiles[law_of_row.ravel()].reshape(self.trials.shape)
 
     @staticmethod
     def _summed(trials: float, a: float, b: float, q: float) -> float:
@@ -96,7 +96,7 @@ class BetaBinomial(ByMarginals, Stackable):
 
 
 class Poisson(ByMarginals):
-    """Counts with means (..., rows): SciPy's, except for the log mass, which loses digits there at large counts."""
+    """Counts with means (..., rows): SciPy's, except the log mass, whose digits SciPy loses at large counts."""
 
     def __init__(self, mean: npt.ArrayLike) -> None:
         self._mean = np.asarray(mean, dtype=np.float64)
@@ -114,20 +114,20 @@ class Poisson(ByMarginals):
 class NegativeBinomial(ByVariance, Stackable):
     """New counts: y ~ Poisson(rate * exposure), rate ~ Gamma(a, rate b); ``exposure`` (rows,) broadcasts with a and b.
 
-    SciPy's takes the probability b / (b + exposure), which leaves few digits of a small exposure.
+    SciPy takes the probability b / (b + exposure), which keeps few digits of a small exposure.
     """
 
     def __init__(self, a: npt.ArrayLike, b: npt.ArrayLike, exposure: npt.ArrayLike) -> None:
-        self.a, self.b, self.exposure = (np.asarray(each, dtype=np.float64) for each in (a, b, exposure))
+        self.a, self.b, self.exposure = (np.asarray(values, dtype=np.float64) for values in (a, b, exposure))
         self._share = self.exposure / (self.b + self.exposure)
 
-    def beside(self, each: Sequence[Self], axes: tuple[int, ...]) -> Self:
-        """Return distributions of as many rows, this one among them, as one of shape (*axes, rows)."""
-        a, b = (np.reshape([getattr(law, name) for law in each], (*axes, 1)) for name in ("a", "b"))
+    def beside(self, laws: Sequence[Self], axes: tuple[int, ...]) -> Self:
+        """Stack distributions of as many rows, this one included, to shape (*axes, rows)."""
+        a, b = (np.reshape([getattr(law, name) for law in laws], (*axes, 1)) for name in ("a", "b"))
         return type(self)(a, b, self.exposure)
 
     def mean(self) -> np.ndarray:
-        """Exposure times the mean rate."""
+        """Return exposure times the mean rate."""
         return self.exposure * (self.a / self.b)
 
     def var(self) -> np.ndarray:
@@ -142,31 +142,31 @@ class NegativeBinomial(ByVariance, Stackable):
         return np.where(inside, np.minimum(log_mass, 0.0), -np.inf)
 
     def cdf(self, k: npt.ArrayLike) -> np.ndarray:
-        """Return the probability of at most ``k``."""
+        """Return P(count <= k)."""
         k = np.floor(np.asarray(k, dtype=np.float64))
         return np.where(k >= 0, scipy.special.betaincc(np.maximum(k, 0.0) + 1, self.a, self._share), 0.0)
 
     def sf(self, k: npt.ArrayLike) -> np.ndarray:
-        """Return the probability of more than ``k``."""
+        """Return P(count > k)."""
         k = np.floor(np.asarray(k, dtype=np.float64))
         return np.where(k >= 0, scipy.special.betainc(np.maximum(k, 0.0) + 1, self.a, self._share), 1.0)
 
     def logcdf(self, k: npt.ArrayLike) -> np.ndarray:
-        """Return the log probability of at most ``k``."""
+        """Return log P(count <= k)."""
         return np.asarray(np.log(self.cdf(k)))
 
     def logsf(self, k: npt.ArrayLike) -> np.ndarray:
-        """Return the log probability of more than ``k``."""
+        """Return log P(count > k)."""
         return np.asarray(np.log(self.sf(k)))
 
     def ppf(self, q: float) -> np.ndarray:
-        """Return SciPy's quantiles; NaN, withheld, where SciPy's lose digits or do not end."""
-        known = (self.a + self.mean() + 10 * self.std() < 2.0**50) & (self.exposure > 1e-10 * self.b)
-        return scipy.stats.nbinom.ppf(q, self.a, self.b / (self.b + np.where(known, self.exposure, np.nan)))
+        """Return SciPy's quantiles; NaN (withheld) where SciPy loses digits or does not terminate."""
+        is_safe = (self.a + self.mean() + 10 * self.std() < 2.0**50) & (self.exposure > 1e-10 * self.b)
+        return scipy.stats.nbinom.ppf(q, self.a, self.b / (self.b + np.where(is_safe, self.exposure, np.nan)))
 
 
 class Categorical(OfIndicators):
-    """One of K categories a row, as K indicators, one of them 1; their probabilities ``p`` are (..., rows, K)."""
+    """One of K categories for each row, as K indicators; probabilities ``p`` have shape (..., rows, K)."""
 
     def __init__(self, p: npt.ArrayLike) -> None:
         self.p = np.asarray(p, dtype=np.float64)
@@ -176,7 +176,7 @@ class Categorical(OfIndicators):
         return self.p
 
     def logpmf(self, codes: object) -> np.ndarray:
-        """Log probability of the categories ``codes``, integers of shape (rows,); of shape (..., rows)."""
+        """Return log probabilities (..., rows) of category codes, integers (rows,)."""
         codes = np.asarray(codes)
         inside = (codes >= 0) & (codes < self.p.shape[-1])
         rows = np.arange(self.p.shape[-2])
@@ -193,7 +193,7 @@ class Categorical(OfIndicators):
 
 
 class LogitCategorical(Categorical):
-    """One of K categories a row, of probabilities proportional to exp(``logits``), (..., rows, K), however small."""
+    """One of K categories for each row, with probabilities proportional to exp(``logits``), (..., rows, K)."""
 
     def __init__(self, logits: object) -> None:
         logits = np.asarray(logits, dtype=np.float64)
@@ -203,42 +203,42 @@ class LogitCategorical(Categorical):
         super().__init__(np.exp(self.log_p))
 
     def logpmf(self, codes: object) -> np.ndarray:
-        """Log probability of the categories ``codes``, integers of shape (rows,); of shape (..., rows)."""
+        """Return log probabilities (..., rows) of category codes, integers (rows,)."""
         return _at_codes(self.log_p, codes)
 
 
 class ClassWithFeatures(LogitCategorical):
-    """The class of each row together with its features, by the log of their joint density, (..., rows, K).
+    """The class and features of each row, with their log joint density (..., rows, K).
 
-    Moments, draws and quantiles are of the class given the features; `logpmf` is the joint log density.
+    Moments, draws and quantiles are those of the class given the features; `logpmf` is the joint log density.
     """
 
     def __init__(self, log_joint: npt.ArrayLike) -> None:
         self.log_joint = np.asarray(log_joint, dtype=np.float64)
-        with np.errstate(invalid="ignore"):  # of a row that is impossible in every class: NaN
+        with np.errstate(invalid="ignore"):  # NaN for a row that is impossible in every class
             super().__init__(self.log_joint)
 
     @property
     def log_features(self) -> np.ndarray:
-        """Log density of the features of each row, whatever its class, (..., rows)."""
+        """Log density of the features of each row, summed over classes, (..., rows)."""
         return np.asarray(np.logaddexp.reduce(self.log_joint, axis=-1))
 
     def logpmf(self, codes: object) -> np.ndarray:
-        """Log joint density of the classes ``codes`` (rows,) and the features; of shape (..., rows)."""
+        """Return log joint densities (..., rows) of class codes (rows,) and the features."""
         return _at_codes(self.log_joint, codes)
 
 
 def _at_codes(values: np.ndarray, codes: object) -> np.ndarray:
-    """Return values (..., rows, K) at codes of categories (rows,); -inf at a code that is none."""
+    """Return values (..., rows, K) at category codes (rows,); -inf at an invalid code."""
     codes = np.asarray(codes)
     inside = (codes >= 0) & (codes < values.shape[-1])
     return np.where(inside, values[..., np.arange(values.shape[-2]), np.where(inside, codes, 0)], -np.inf)
 
 
 class Multinomial(ByMarginals):
-    """Rows of counts of K categories with the sums ``trials`` (rows,).
+    """Rows of counts of K categories that sum to ``trials`` (rows,).
 
-    The probabilities ``p`` have shape (..., rows, K), or (..., 1, K) where all rows are alike.
+    The probabilities ``p`` have shape (..., rows, K), or (..., 1, K) if equal for all rows.
     """
 
     def __init__(self, trials: npt.ArrayLike, p: npt.ArrayLike) -> None:
@@ -246,13 +246,13 @@ class Multinomial(ByMarginals):
         self._marginals = frozen.binom(self.trials[..., None], self.p)
 
     def logpmf(self, counts: npt.ArrayLike) -> np.ndarray:
-        """Log mass of the rows of ``counts`` (rows, K), in whatever order; of shape (..., rows).
+        """Return log masses (..., rows) of unordered ``counts`` (rows, K).
 
-        Counts with a given sum are independent Poisson counts, given that sum.
+        Multinomial counts are independent Poisson counts given their sum.
         """
         counts, inside = _rows_of_counts(counts, self.trials)
-        each = log_peak(counts) - deviance(counts, self.trials[..., None] * self.p)
-        log_mass = np.sum(each, axis=-1) - log_peak(self.trials)
+        terms = log_peak(counts) - deviance(counts, self.trials[..., None] * self.p)
+        log_mass = np.sum(terms, axis=-1) - log_peak(self.trials)
         return np.where(inside, np.minimum(log_mass, 0.0), -np.inf)
 
     def rvs(self, size: tuple[int, ...], random_state: Any = None) -> np.ndarray:
@@ -261,29 +261,29 @@ class Multinomial(ByMarginals):
 
 
 class DirichletMultinomial(ByMarginals, Stackable):
-    """New rows of counts with sums ``trials`` (rows,); the probabilities of each ~ Dirichlet(alpha), (..., K)."""
+    """New rows of counts that sum to ``trials`` (rows,), with probabilities ~ Dirichlet(alpha), (..., K)."""
 
     def __init__(self, alpha: npt.ArrayLike, trials: npt.ArrayLike) -> None:
         self.alpha, self.trials = np.asarray(alpha, dtype=np.float64), np.asarray(trials)
-        each = self.alpha[..., None, :]
-        self._marginals = BetaBinomial(self.trials[:, None], each, sum_of_others(each, -1))
+        alpha_of_rows = self.alpha[..., None, :]
+        self._marginals = BetaBinomial(self.trials[:, None], alpha_of_rows, sum_of_others(alpha_of_rows, -1))
 
-    def beside(self, each: Sequence[Self], axes: tuple[int, ...]) -> Self:
-        """Return distributions of as many rows, this one among them, as one of shape (*axes, rows, K)."""
-        alpha = np.stack([law.alpha for law in each])
+    def beside(self, laws: Sequence[Self], axes: tuple[int, ...]) -> Self:
+        """Stack distributions of as many rows, this one included, to shape (*axes, rows, K)."""
+        alpha = np.stack([law.alpha for law in laws])
         return type(self)(alpha.reshape(*axes, *alpha.shape[1:]), self.trials)
 
     def logpmf(self, counts: npt.ArrayLike) -> np.ndarray:
-        """Log mass of the rows of ``counts`` (rows, K), in whatever order; of shape (..., rows)."""
+        """Return log masses (..., rows) of unordered ``counts`` (rows, K)."""
         counts, inside = _rows_of_counts(counts, self.trials)
         total = np.sum(self.alpha, axis=-1)[..., None]
-        each = log_negative_binomial(counts, self.alpha[..., None, :], total[..., None], self.trials[:, None])
-        log_mass = np.sum(each, axis=-1) - log_negative_binomial(self.trials, total, total, self.trials)
+        terms = log_negative_binomial(counts, self.alpha[..., None, :], total[..., None], self.trials[:, None])
+        log_mass = np.sum(terms, axis=-1) - log_negative_binomial(self.trials, total, total, self.trials)
         return np.where(inside, np.minimum(log_mass, 0.0), -np.inf)
 
 
 def _rows_of_counts(counts: npt.ArrayLike, trials: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the counts, 0 where they are none, and whether each row is of counts with the right sum."""
+    """Return the counts, invalid ones as 0, and whether each row has valid counts with the right sum."""
     counts = np.asarray(counts, dtype=np.float64)
     valid = _is_count(counts)
     counts = np.where(valid, counts, 0.0)
@@ -291,7 +291,7 @@ def _rows_of_counts(counts: npt.ArrayLike, trials: np.ndarray) -> tuple[np.ndarr
 
 
 class LogitBinomial(ByMarginals):
-    """Successes of ``trials`` (rows,), of log odds ``logits`` (..., rows); of sure ones SciPy loses the digits."""
+    """Successes in ``trials`` (rows,) with log odds ``logits`` (..., rows), exact also for probabilities near 1."""
 
     def __init__(self, trials: npt.ArrayLike, logits: object) -> None:
         self.trials, self.logits = np.asarray(trials, dtype=np.float64), np.asarray(logits, dtype=np.float64)
@@ -308,28 +308,28 @@ class LogitBinomial(ByMarginals):
         inside = _is_count(k) & (k <= self.trials)
         inner = np.where(inside, k, 0.0)
         unlikely = np.where(self.logits < 0, inner, self.trials - inner)
-        far = np.abs(self.logits)
-        log_mass = log_binomial(self.trials, inner) - unlikely * far - self.trials * np.log1p(np.exp(-far))
+        size = np.abs(self.logits)
+        log_mass = log_binomial(self.trials, inner) - unlikely * size - self.trials * np.log1p(np.exp(-size))
         return np.where(inside, log_mass, -np.inf)
 
     def logcdf(self, k: npt.ArrayLike) -> np.ndarray:
-        """Log probability of at most ``k`` successes."""
+        """Return log P(successes <= k)."""
         return np.asarray(np.log(self.cdf(k)))
 
     def cdf(self, k: npt.ArrayLike) -> np.ndarray:
-        """Probability of at most ``k`` successes."""
-        sure = self._failures.sf(
+        """Return P(successes <= k)."""
+        by_failures = self._failures.sf(
             self.trials - np.asarray(k) - 1
-        )  # at least this many failures: 1 - p has lost its digits
-        return np.where(self.logits > 0, sure, self._marginals.cdf(k))
+        )  # P(failures >= trials - k), as p near 1 has lost digits
+        return np.where(self.logits > 0, by_failures, self._marginals.cdf(k))
 
     def logsf(self, k: npt.ArrayLike) -> np.ndarray:
-        """Log probability of more than ``k`` successes, of at least that many failures fewer."""
+        """Return log P(successes > k) = log P(failures < trials - k)."""
         return np.asarray(self._failures.logcdf(self.trials - np.asarray(k) - 1))
 
 
 class LogMeanPoisson(ByMarginals):
-    """Counts of an ``exposure`` (rows,) whose mean is exposure exp(log_rates), (..., rows), also where that is 0."""
+    """Poisson counts with mean exposure exp(log_rates), (..., rows), which may underflow; ``exposure`` is (rows,)."""
 
     def __init__(self, exposure: npt.ArrayLike, log_rates: object) -> None:
         self._log_mean = np.asarray(log_rates, dtype=np.float64) + np.log(exposure)
@@ -338,7 +338,7 @@ class LogMeanPoisson(ByMarginals):
 
     @property
     def log_mean(self) -> np.ndarray:
-        """The logs of the means, which are the variances too; they do not overflow."""
+        """The logs of the means, which equal the variances; they do not overflow."""
         return np.asarray(self._log_mean)
 
     def rvs(self, size: object = None, random_state: object = None) -> np.ndarray:
@@ -353,7 +353,7 @@ class LogMeanPoisson(ByMarginals):
 
 
 class LogMeanNegativeBinomial(ByMarginals):
-    """Counts of log mean ``log_mean`` (..., rows) and variance mean + mean^2 / phi, ``phi`` (...)."""
+    """Negative binomial counts with log mean (..., rows) and variance mean + mean^2 / phi, ``phi`` (...)."""
 
     def __init__(self, log_mean: object, phi: object) -> None:
         self.log_mean, self.phi = np.asarray(log_mean, dtype=np.float64), np.asarray(phi, dtype=np.float64)[..., None]
@@ -361,7 +361,7 @@ class LogMeanNegativeBinomial(ByMarginals):
         self._marginals = frozen.nbinom(self.phi, scipy.special.expit(-self._share))
 
     def mean(self) -> np.ndarray:
-        """Return the means; SciPy's lose their digits where phi is large."""
+        """Return the means; SciPy's lose digits for large phi."""
         return np.exp(self.log_mean)
 
     def var(self) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Gaussian vectors whose entries are correlated: with a dense covariance matrix, or a chain in time.
+"""Gaussian vectors with correlated entries: a dense covariance matrix, or a Markov chain in time.
 
 Leading axes of all arrays are draws, or points of a quadrature.
 """
@@ -38,7 +38,7 @@ class GaussianVector(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Dense:
-    """N(mean, L L'), of means (..., T) and lower triangular factors L (..., T, T)."""
+    """N(mean, L L') with means (..., T) and lower triangular factors L (..., T, T)."""
 
     mean: np.ndarray
     factor: np.ndarray
@@ -66,7 +66,7 @@ class Dense:
 
 @dataclass(frozen=True, eq=False)
 class Chained:
-    """A vector each of whose entries depends on those after it by the next one alone, as a filter and a smoother leave.
+    """A Gaussian Markov chain, as a filter and smoother return: an entry depends on later ones via the next only.
 
     Given x_(t+1) the entry x_t ~ N(mean_t + gain_t (x_(t+1) - mean_(t+1)), rest_t^2); the last gain is 0. Rauch, Tung
     and Striebel 1965.
@@ -74,9 +74,9 @@ class Chained:
     Parameters
     ----------
     mean, sd : ndarray
-        Of each entry, (..., T).
+        Mean and standard deviation of each entry, (..., T).
     gain, rest : ndarray
-        By how much an entry moves with the next one, and its standard deviation given that, (..., T).
+        Slope of an entry on the next one, and its standard deviation given the next one, (..., T).
     """
 
     mean: np.ndarray
@@ -101,16 +101,16 @@ class Chained:
 
     def logpdf(self, x: npt.ArrayLike) -> np.ndarray:
         """Return the joint log density of vectors, (...)."""
-        apart = x - self.mean
-        later = np.concatenate([apart[..., 1:], np.zeros_like(apart[..., :1])], axis=-1)
-        return np.asarray(frozen.norm(self.gain * later, self.rest).logpdf(apart).sum(axis=-1))
+        deviation = x - self.mean
+        later = np.concatenate([deviation[..., 1:], np.zeros_like(deviation[..., :1])], axis=-1)
+        return np.asarray(frozen.norm(self.gain * later, self.rest).logpdf(deviation).sum(axis=-1))
 
 
 def given_all_others(y: np.ndarray, pull: np.ndarray, precision: np.ndarray) -> frozen.Frozen:
-    """Return the normal distribution of each entry of y ~ N(m, C) given all the others, (..., T).
+    """Return the normal distribution of each entry of y ~ N(m, C) given all other entries, (..., T).
 
-    ``pull`` is C^-1 (y - m) and ``precision`` the diagonal of C^-1, both (..., T); where it is 0, y is unknown, and
-    nothing is said of it. Rasmussen and Williams 2006, 5.4.2.
+    ``pull`` is C^-1 (y - m) and ``precision`` the diagonal of C^-1, both (..., T). An entry with precision 0 is
+    unknown and gets NaN. Rasmussen and Williams 2006, 5.4.2.
     """
-    known = np.where(precision > 0, precision, np.nan)
-    return frozen.norm(y - pull / known, known**-0.5)
+    known_precision = np.where(precision > 0, precision, np.nan)
+    return frozen.norm(y - pull / known_precision, known_precision**-0.5)

@@ -1,6 +1,6 @@
-"""The mean of Gaussian rows of known covariance, in the coordinates in which prior and noise are both diagonal.
+"""The mean of Gaussian rows with known covariance, in coordinates in which prior and noise are diagonal.
 
-There the entries of the mean are independent, nothing is inverted, and nothing cancels. Murphy 2012, section 4.6.1.
+In these the entries of the mean are independent; no matrix is inverted and no digits cancel. Murphy 2012, 4.6.1.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class KnownCovariance:
 
     @cached_property
     def _apart(self) -> np.ndarray:
-        """The mean of the rows less m0, in the coordinates z = U' L^-1 (mu - m0)."""
+        """The mean of the rows minus m0, in the coordinates z = U' L^-1 (mu - m0)."""
         return self._axes[0].T @ solve_lower(self._noise, self.stats.less(self.m0)[:, None])[:, 0]
 
     @cached_property
     def _growth(self) -> np.ndarray:
-        """By how much rows raise the precision of each entry of z."""
+        """The factor by which the rows raise the precision of each entry of z."""
         return np.asarray(1 + self.stats.n * np.square(self._axes[1]))
 
     @cached_property
@@ -57,7 +57,7 @@ class KnownCovariance:
 
     @property
     def pull(self) -> np.ndarray:
-        """The square root of the precision that the rows give mu, N Sigma^-1: its rows are what is squared."""
+        """A square root R of the rows' precision of mu: R' R = N Sigma^-1."""
         return math.sqrt(self.stats.n) * solve_lower(self._noise, np.eye(len(self.m0)))
 
     @property

@@ -1,6 +1,6 @@
-"""The posterior of few outer parameters on a grid, and of inner ones that have a closed form given each of its points.
+"""The posterior of outer parameters on a grid, and of inner ones with a closed form given each point.
 
-Marginals of the inner parameters are finite mixtures, one component a point of the grid. Their moments follow by the
+Marginals of the inner parameters are finite mixtures, one component per point of the grid. Their moments follow by the
 laws of total expectation and variance, their quantiles by Newton steps within bounds.
 """
 
@@ -23,44 +23,44 @@ from bayeszoo.foundation.named import Params
 from bayeszoo.foundation.quadrature import Distribution
 
 NOTHING = 1e-13
-"""Probability below which a point of the grid is left out of the mixtures."""
+"""Probability below which a point of the grid is left out of mixtures."""
 CLOSE = 1e-11
-"""Probability within which a quantile is found."""
+"""Tolerance of quantiles, in probability."""
 NEWTON = 100
 TINY = np.finfo(np.float64).tiny
 
 Inner = Callable[[Params], Posterior]
-"""The distribution of the inner parameters given outer ones, of shape (P,): of shape (P, *own shape)."""
+"""The posterior of the inner parameters, shape (P, *own shape), given outer ones at P points."""
 
 
 Derived = Callable[[Params], Mapping[str, Any]]
-"""Quantities that follow from the outer parameters, of shape (P,): of shape (P, *own shape)."""
+"""Quantities derived from the outer parameters at P points, shape (P, *own shape)."""
 
 
 class _Mixed:
-    """A marginal whose moments are known."""
+    """A marginal with given moments."""
 
     def __init__(self, moments: Moments) -> None:
         self._moments = moments
 
     def mean(self) -> Any:
-        """Return the mean; NaN where it does not exist or the grid does not give it."""
+        """Return the mean; NaN where it does not exist or the grid is too coarse."""
         return self._moments.own_mean
 
     def std(self) -> np.ndarray:
-        """Return the standard deviation; NaN where it does not exist or the grid does not give it."""
+        """Return the standard deviation; NaN where it does not exist or the grid is too coarse."""
         return self._moments.own_sd
 
 
 class OuterMarginal(_Mixed):
-    """The marginal of an outer parameter, a tabulated distribution function for each of its entries."""
+    """The marginal of an outer parameter: a tabulated distribution function for each entry."""
 
     def __init__(self, moments: Moments, entries: Sequence[Distribution]) -> None:
         super().__init__(moments)
         self._entries, self._shape = entries, np.shape(moments.mean)
 
     def cdf(self, x: Any) -> Any:
-        """Return the probability below ``x``, of the own shape, with leading axes or without."""
+        """Return P(parameter <= x); ``x`` has the parameter's shape, with or without leading axes."""
         if not self._shape:
             return self._entries[0].cdf(x)
         columns = np.reshape(x, (-1, len(self._entries))).T
@@ -75,9 +75,9 @@ class OuterMarginal(_Mixed):
 
 
 class InnerMarginal(_Mixed):
-    """The marginal of an inner parameter: a mixture of P distributions, of shape (P, *own shape), by weights (P,).
+    """The marginal of an inner parameter: a mixture of distributions (P, *own shape) with weights (P,).
 
-    Quantiles are looked for from those of ``coarse``, a mixture of fewer distributions that is nearly the same.
+    The search for quantiles starts from those of ``coarse``, a similar mixture of fewer distributions.
     """
 
     def __init__(
@@ -88,28 +88,28 @@ class InnerMarginal(_Mixed):
         self._coarse = coarse
 
     def cdf(self, x: Any) -> np.ndarray:
-        """Return the probability below ``x``, of the own shape, with leading axes or without."""
+        """Return P(parameter <= x); ``x`` has the parameter's shape, with or without leading axes."""
         return self._mixed(self._components.cdf, x)
 
     def pdf(self, x: Any) -> np.ndarray:
-        """Return the density at ``x``, of the own shape, with leading axes or without."""
+        """Return the density at ``x``, which has the parameter's shape, with or without leading axes."""
         return self._mixed(self._components.pdf, x)
 
     def _mixed(self, function: Callable[[Any], np.ndarray], x: Any) -> np.ndarray:
         x = np.asarray(x, dtype=np.float64)
-        own = np.shape(self._moments.mean)
-        if x.ndim <= len(own):
+        own_shape = np.shape(self._moments.mean)
+        if x.ndim <= len(own_shape):
             return np.asarray(np.tensordot(self._weights, function(x), 1))
-        flat = x.reshape(-1, *own)
-        each = [np.tensordot(self._weights, function(place), 1) for place in flat]
-        return np.reshape(each, x.shape)
+        flat = x.reshape(-1, *own_shape)
+        averages = [np.tensordot(self._weights, function(place), 1) for place in flat]
+        return np.reshape(averages, x.shape)
 
     def entries(self, places: np.ndarray) -> InnerMarginal:
-        """Return the marginals of some entries along the last axis; what asks for few of many computes no others."""
-        mean, sd, own_mean, own_sd = (np.asarray(each)[..., places] for each in self._moments[:4])
-        some = Moments(mean, sd, own_mean, own_sd, self._moments.moved)
+        """Return the marginals of the entries at ``places`` along the last axis; others are not computed."""
+        mean, sd, own_mean, own_sd = (np.asarray(moment)[..., places] for moment in self._moments[:4])
+        moments = Moments(mean, sd, own_mean, own_sd, self._moments.moved)
         coarse = self._coarse.entries(places) if self._coarse else None
-        return InnerMarginal(some, self._components.entries(places), self._weights, coarse)
+        return InnerMarginal(moments, self._components.entries(places), self._weights, coarse)
 
     def ppf(self, q: float) -> np.ndarray:
         """Return the quantile of a level, within 1e-11 in probability."""
@@ -118,36 +118,40 @@ class InnerMarginal(_Mixed):
         return self._quantiles[q]
 
     def _solved(self, q: float) -> np.ndarray:
-        """Take Newton steps, in normal scores, to a quantile, and where they leave its bounds halve these.
+        """Find a quantile by Newton steps in normal scores; where they leave its bounds, bisect.
 
-        It lies within sd sqrt((1 - q) / q) below the mean and sd sqrt(q / (1 - q)) above it (Cantelli).
+        The quantile is at most sd sqrt((1 - q) / q) below the mean and sd sqrt(q / (1 - q)) above it (Cantelli).
         """
         mean, sd = self._moments[:2]
         if not np.size(mean):
             return mean
-        least = float(np.min(self._components.support()[0]))
-        low, high = np.maximum(mean - sd * np.sqrt((1 - q) / q), least), mean + sd * np.sqrt(q / (1 - q))
+        support_low = float(np.min(self._components.support()[0]))
+        low, high = np.maximum(mean - sd * np.sqrt((1 - q) / q), support_low), mean + sd * np.sqrt(q / (1 - q))
         score = scipy.special.ndtri(q)
-        x = _guess(mean, sd, score, least >= 0) if self._coarse is None else np.clip(self._coarse.ppf(q), low, high)
+        x = (
+            _guess(mean, sd, score, support_low >= 0)
+            if self._coarse is None
+            else np.clip(self._coarse.ppf(q), low, high)
+        )
         for _ in range(NEWTON):
             below = self.cdf(x)
             is_far = (np.abs(below - q) > CLOSE) & (high - low > 2 * np.spacing(np.abs(x))) & (np.abs(high) > TINY)
             if not is_far.any():
                 break
             low, high = np.where(below < q, x, low), np.where(below > q, x, high)
-            own = scipy.special.ndtri(below)
-            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # far out there is no density
-                step = (score - own) * np.exp(-own * own / 2) / (np.sqrt(2 * np.pi) * self.pdf(x))
-                there = x * np.exp(step / x) if least >= 0 else x + step
-            there = np.where((there >= low) & (there <= high), there, _middle(low, high))
-            x = np.where(is_far, there, x)
+            own_score = scipy.special.ndtri(below)
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # the density underflows in the tails
+                step = (score - own_score) * np.exp(-own_score * own_score / 2) / (np.sqrt(2 * np.pi) * self.pdf(x))
+                proposed = x * np.exp(step / x) if support_low >= 0 else x + step
+            proposed = np.where((proposed >= low) & (proposed <= high), proposed, _middle(low, high))
+            x = np.where(is_far, proposed, x)
         return x
 
 
 def alone(marginal: Any, index: tuple[int, ...]) -> tuple[Any, tuple[int, ...]]:
-    """Return a marginal of few entries that has an entry, and its place there; all of them where no fewer are had.
+    """Return a marginal of fewer entries that has an entry, and the entry's index there; else the marginal itself.
 
-    What asks for one of many entries has no need to average over a grid for the others.
+    So a summary of one entry does not average over the grid for all others.
     """
     law = marginal._components if isinstance(marginal, InnerMarginal) else marginal
     if not index or not isinstance(law, Frozen):
@@ -156,7 +160,7 @@ def alone(marginal: Any, index: tuple[int, ...]) -> tuple[Any, tuple[int, ...]]:
 
 
 def _guess(mean: np.ndarray, sd: np.ndarray, score: float, is_positive: bool) -> np.ndarray:
-    """Return the quantile of a normal distribution, of positive numbers of a log-normal one, with these moments."""
+    """Return the quantile of a normal, or for positive numbers log-normal, distribution with these moments."""
     if not is_positive:
         return mean + sd * score
     width = np.sqrt(np.log1p(np.square(sd / mean)))
@@ -164,9 +168,9 @@ def _guess(mean: np.ndarray, sd: np.ndarray, score: float, is_positive: bool) ->
 
 
 def _middle(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Return a point between, of positive numbers that differ much their geometric mean: quantiles may be 1e-100."""
-    apart = (low >= 0) & (high > 1e3 * low)
-    return np.where(apart, np.sqrt(np.maximum(low, TINY) * np.maximum(high, TINY)), (low + high) / 2)
+    """Return the midpoint; the geometric one of very different positive bounds, as quantiles may be 1e-100."""
+    is_geometric = (low >= 0) & (high > 1e3 * low)
+    return np.where(is_geometric, np.sqrt(np.maximum(low, TINY) * np.maximum(high, TINY)), (low + high) / 2)
 
 
 def integrated(
@@ -177,15 +181,15 @@ def integrated(
     moments: Mapping[str, Moments],
     rows: int,
 ) -> Posterior:
-    """Return the joint posterior of the outer parameters, which the integrand names, and the inner ones of ``rows``.
+    """Return the joint posterior of the outer parameters of the integrand and of the inner ones of ``rows`` rows.
 
-    ``log_joint`` returns the log density in the outer parameters themselves, not their coordinates.
+    ``log_joint`` returns the log density in the outer parameters themselves, not in their coordinates.
     """
 
     def draw(size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
         outer = integrand.quantities(grid.draw(math.prod(size), rng))
-        both = {**_named(integrand, outer), **inner(outer).rvs((), rng)}
-        return {name: np.reshape(values, (*size, *values.shape[1:])) for name, values in both.items()}
+        params_ = {**_named(integrand, outer), **inner(outer).rvs((), rng)}
+        return {name: np.reshape(values, (*size, *values.shape[1:])) for name, values in params_.items()}
 
     def log_density(params: Params) -> np.ndarray:
         outer = {name: np.asarray(params[name]) for name in integrand.axes_of}
@@ -196,7 +200,7 @@ def integrated(
         tabulated = [grid.distribution(i) for i in axes]
         pairs = zip(axes, tabulated, strict=True)
         marginals[name] = OuterMarginal(
-            moments[name], [Distribution(integrand.values(i, of.points), of.below) for i, of in pairs]
+            moments[name], [Distribution(integrand.values(i, table.points), table.below) for i, table in pairs]
         )
     coarse = _inner_marginals(integrand, grid.halved, inner, moments)
     marginals |= _inner_marginals(integrand, grid, inner, moments, coarse)
@@ -204,18 +208,18 @@ def integrated(
 
 
 def inner_moved(integrand: Integrand, grid: Grid, inner: Inner, moments: Mapping[str, Moments]) -> float:
-    """Return by how much probability quantiles of the inner parameters move when the grid is halved.
+    """Return the largest change of quantiles of the inner parameters, in probability, when the grid is halved.
 
-    It sees components that are narrower than the grid, which then add up to steps and not to a smooth distribution.
+    It detects components narrower than the spacing of the grid, which add up to steps instead of a smooth function.
     """
-    fine, coarse = (_inner_marginals(integrand, each, inner, moments) for each in (grid, grid.halved))
+    fine, coarse = (_inner_marginals(integrand, a_grid, inner, moments) for a_grid in (grid, grid.halved))
     moved = [0.0]
     for name, q in itertools.product(fine, QUANTILES.values()):
         quantile = coarse[name].ppf(q)
-        step = 2 * np.spacing(np.abs(quantile))  # a quantile that rounds to 1 is one number with many levels
-        apart = np.maximum(fine[name].cdf(quantile - step) - q, q - fine[name].cdf(quantile + step))
+        step = 2 * np.spacing(np.abs(quantile))  # a quantile that rounds to 1 is the quantile of many levels
+        difference = np.maximum(fine[name].cdf(quantile - step) - q, q - fine[name].cdf(quantile + step))
         is_number = np.abs(quantile) > 1e3 * TINY  # below, it is shown as 0
-        moved.append(float(np.max(apart, where=is_number, initial=0.0)))
+        moved.append(float(np.max(difference, where=is_number, initial=0.0)))
     return max(moved)
 
 
@@ -227,8 +231,8 @@ def _inner_marginals(
     coarse: Mapping[str, InnerMarginal] | None = None,
 ) -> dict[str, InnerMarginal]:
     places, mass = combinations([rule.points for rule in grid.rules]), np.ravel(grid.mass)
-    kept = mass > NOTHING
-    weights, components = mass[kept] / mass[kept].sum(), inner(integrand.quantities(places[kept]))
+    is_kept = mass > NOTHING
+    weights, components = mass[is_kept] / mass[is_kept].sum(), inner(integrand.quantities(places[is_kept]))
     return {
         name: InnerMarginal(moments[name], components[name], weights, coarse[name] if coarse else None)
         for name in components
@@ -236,58 +240,65 @@ def _inner_marginals(
 
 
 def _named(integrand: Integrand, quantities: Params) -> dict[str, np.ndarray]:
-    """Return the outer parameters alone."""
+    """Return the outer parameters without their complements."""
     return {name: quantities[name] for name in integrand.axes_of}
 
 
 def parts_at(integrand: Integrand, places: np.ndarray, inner: Inner, derived: Derived) -> Parts:
-    """Return means and sds given the outer parameters at places (P, D): of outer, derived and inner parameters."""
+    """Return means and sds of outer, derived and inner parameters, given the outer ones at coordinates (P, D)."""
     outer = integrand.quantities(places)
-    known = {
-        name: np.asarray(v, dtype=np.float64) for name, v in {**_named(integrand, outer), **derived(outer)}.items()
+    exact = {
+        name: np.asarray(quantity, dtype=np.float64)
+        for name, quantity in {**_named(integrand, outer), **derived(outer)}.items()
     }
-    parts = {name: (values, np.zeros_like(values)) for name, values in known.items()}
-    return parts | {name: (np.asarray(each.mean()), np.asarray(each.std())) for name, each in inner(outer).items()}
+    parts = {name: (values, np.zeros_like(values)) for name, values in exact.items()}
+    return parts | {
+        name: (np.asarray(marginal.mean()), np.asarray(marginal.std())) for name, marginal in inner(outer).items()
+    }
 
 
 def moments_of(
     integrand: Integrand, grid: Grid, inner: Inner, derived: Derived, exists: Exists, rows: int
 ) -> dict[str, Moments]:
-    """Return the moments of the outer parameters, of derived quantities, and of the inner parameters of ``rows``."""
+    """Return the moments of outer parameters, derived quantities, and inner parameters of ``rows`` rows."""
     places = combinations([rule.points for rule in grid.rules])
-    parts = ((few, parts_at(integrand, places[few], inner, derived)) for few in blocks(len(places), rows))
+    parts = ((chunk, parts_at(integrand, places[chunk], inner, derived)) for chunk in blocks(len(places), rows))
     return moments_over(grid, parts, exists)
 
 
 def _covariance(integrand: Integrand, grid: Grid, inner: Inner, rows: int) -> np.ndarray:
-    """Return the covariance matrix of outer and inner parameters: within the points of the grid, and between them."""
+    """Return the covariance matrix of outer and inner parameters: within points of the grid plus between points."""
     mass = np.ravel(grid.mass)
-    kept = mass > NOTHING
-    places, mass = combinations([rule.points for rule in grid.rules])[kept], mass[kept] / mass[kept].sum()
+    is_kept = mass > NOTHING
+    places, mass = combinations([rule.points for rule in grid.rules])[is_kept], mass[is_kept] / mass[is_kept].sum()
     columns, correlated = [], dict[str, np.ndarray]()
-    for few in blocks(len(places), rows * rows if inner(integrand.quantities(places[:1])).correlated() else rows):
-        outer = integrand.quantities(places[few])
-        given, own = inner(outer), _named(integrand, outer)
-        nodes = given.nodes()
+    for chunk in blocks(len(places), rows * rows if inner(integrand.quantities(places[:1])).correlated() else rows):
+        outer = integrand.quantities(places[chunk])
+        law, outer_alone = inner(outer), _named(integrand, outer)
+        nodes = law.nodes()
         columns += [
-            (mass[few] / len(nodes), _columns({name: (v, 0 * v) for name, v in own.items()} | node)) for node in nodes
+            (
+                mass[chunk] / len(nodes),
+                _columns({name: (values, 0 * values) for name, values in outer_alone.items()} | node),
+            )
+            for node in nodes
         ]
-        for name, matrices in given.correlated().items():
-            correlated[name] = correlated.get(name, 0.0) + np.tensordot(mass[few], matrices(), 1)
+        for name, matrices in law.correlated().items():
+            correlated[name] = correlated.get(name, 0.0) + np.tensordot(mass[chunk], matrices(), 1)
     weights = np.concatenate([weight for weight, _ in columns])
     means, sds = (np.concatenate([pair[i] for _, pair in columns]) for i in (0, 1))
     matrix = covariance_over(weights, means, np.square(sds))
-    first = sum(np.size(value[0]) for value in own.values())
+    first = sum(np.size(value[0]) for value in outer_alone.values())
     for name, (mean, _) in nodes[0].items():
-        own_places = slice(first, first := first + np.size(mean[0]))
+        block = slice(first, first := first + np.size(mean[0]))
         if name in correlated:
-            np.fill_diagonal(correlated[name], 0.0)  # as the variances are there
-            matrix[own_places, own_places] += correlated[name]
+            np.fill_diagonal(correlated[name], 0.0)  # the variances are in the matrix already
+            matrix[block, block] += correlated[name]
     return matrix
 
 
 def _columns(parts: Parts) -> tuple[np.ndarray, np.ndarray]:
-    """Return means and sds with a column for each entry, one quantity after the other."""
+    """Return means and sds with a column for each entry, quantity by quantity."""
     means, sds = (
         np.concatenate([pair[i].reshape(len(pair[i]), -1) for pair in parts.values()], axis=1) for i in (0, 1)
     )

@@ -1,4 +1,4 @@
-"""Probabilities whose log odds are normal: the mean probability, as log odds that keep their digits."""
+"""Probabilities with normal log odds: the mean probability, returned as accurate log odds."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ import numpy as np
 import scipy
 
 REACH = 8.5
-"""Standard deviations beyond which nothing is left of a normal distribution in double precision."""
+"""Standard deviations beyond which a normal density is negligible in double precision."""
 STEP = 0.7
-"""Steps of the sum in standard deviations, and over the standard deviation where that is above 1: the logistic function
-has its poles at a distance of pi over the standard deviation, by which the sum's error is at most e^-23."""
+"""Step of the sum in standard deviations, divided by the standard deviation if above 1: the logistic function
+has poles at a distance of pi over the standard deviation, hence the sum's error is at most e^-23."""
 COARSE = 8
-"""Numbers of terms are rounded up to a multiple of it, so that many rows are summed at a time."""
+"""Numbers of terms are rounded up to a multiple of this, so that many rows are summed together."""
 
 
 def log_odds_of_mean(mean: np.ndarray, sd: np.ndarray) -> np.ndarray:
     """Return the log odds of E[1 / (1 + exp(-x))], x ~ N(mean, sd^2), by the trapezoidal rule.
 
-    ``mean`` is of shape (..., rows), ``sd`` (rows,).
+    ``mean`` has shape (..., rows), ``sd`` (rows,).
     """
     odds = np.array(mean, dtype=np.float64)
     counts = np.ceil(REACH / STEP * np.maximum(sd, 1.0) / COARSE).astype(np.int64) * COARSE
     for count in np.unique(counts[sd > 0]).tolist():
-        some = (counts == count) & (sd > 0)
-        odds[..., some] = _summed(odds[..., some], sd[some], count)
+        rows = (counts == count) & (sd > 0)
+        odds[..., rows] = _summed(odds[..., rows], sd[rows], count)
     return odds
 
 
@@ -37,5 +37,5 @@ def _summed(mean: np.ndarray, sd: np.ndarray, count: int) -> np.ndarray:
         eta = mean + sd * node
         success += weight * scipy.special.expit(eta)
         failure += weight * scipy.special.expit(-eta)
-    with np.errstate(divide="ignore"):  # of a mean hundreds of nats out
+    with np.errstate(divide="ignore"):  # for means hundreds of nats from 0
         return np.asarray(np.log(success) - np.log(failure))

@@ -1,4 +1,4 @@
-"""Rows each of which is a mixture of distributions: of components, or of the emissions of hidden states."""
+"""Rows with mixture distributions: of components, or of the emissions of hidden states."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bayeszoo.foundation.levels import reached
 
 
 class _Mixture(ByVariance):
-    """Rows of numbers, each a mixture of K distributions (..., 1, K) by probabilities (..., rows, K)."""
+    """Rows of numbers, each a mixture of K distributions (..., 1, K) with probabilities (..., rows, K)."""
 
     is_count = False
 
@@ -33,36 +33,36 @@ class _Mixture(ByVariance):
         """Return the variances."""
         return self._var
 
-    def _log_of_mixture(self, log_of_each: np.ndarray) -> np.ndarray:
-        with np.errstate(divide="ignore"):  # of a component that cannot be
-            return np.asarray(scipy.special.logsumexp(np.log(self._weights) + log_of_each, axis=-1))
+    def _log_of_mixture(self, log_components: np.ndarray) -> np.ndarray:
+        with np.errstate(divide="ignore"):  # log 0 of an impossible component
+            return np.asarray(scipy.special.logsumexp(np.log(self._weights) + log_components, axis=-1))
 
     def cdf(self, y: Any) -> np.ndarray:
-        """Return the probabilities of at most ``y``."""
+        """Return P(row <= y)."""
         return self._averaged(self._components.cdf(np.asarray(y)[..., None]))
 
     def logcdf(self, y: Any) -> np.ndarray:
-        """Return the log probabilities of at most ``y``."""
+        """Return log P(row <= y)."""
         return self._log_of_mixture(self._components.logcdf(np.asarray(y)[..., None]))
 
     def logsf(self, y: Any) -> np.ndarray:
-        """Return the log probabilities of more than ``y``."""
+        """Return log P(row > y)."""
         return self._log_of_mixture(self._components.logsf(np.asarray(y)[..., None]))
 
     def ppf(self, q: float) -> np.ndarray:
-        """Return the quantiles of the mixture, bracketed by those of each component."""
-        each = np.broadcast_to(self._components.ppf(q), self._weights.shape)
-        low, high = each.min(axis=-1), each.max(axis=-1)
+        """Return the quantiles of the mixture, which lie between those of the components."""
+        quantiles = np.broadcast_to(self._components.ppf(q), self._weights.shape)
+        low, high = quantiles.min(axis=-1), quantiles.max(axis=-1)
         low = low - 1 if self.is_count else np.nextafter(low, -np.inf)
         return reached(self.cdf, q, low, np.nextafter(high, np.inf) if not self.is_count else high, self.is_count)
 
     def rvs(self, size: tuple[int, ...], random_state: Any = None) -> np.ndarray:
-        """Draw rows of shape ``size``, which ends in the rows."""
+        """Draw rows of shape ``size``, (..., rows)."""
         rng = np.random.default_rng(random_state)
         ends = np.cumsum(self._weights, axis=-1)[..., :-1]
-        which = np.sum(rng.random(size)[..., None] > ends, axis=-1)
-        each = self._components.rvs(size=(*size, self._weights.shape[-1]), random_state=rng)
-        return np.asarray(np.take_along_axis(each, which[..., None], axis=-1)[..., 0])
+        component = np.sum(rng.random(size)[..., None] > ends, axis=-1)
+        drawn = self._components.rvs(size=(*size, self._weights.shape[-1]), random_state=rng)
+        return np.asarray(np.take_along_axis(drawn, component[..., None], axis=-1)[..., 0])
 
 
 class RealRows(_Mixture):

@@ -1,4 +1,4 @@
-"""Laws of a mean and of a quantile of known numbers whose weights are Dirichlet(1, ..., 1) (Rubin 1981)."""
+"""Laws of the mean and of a quantile of known numbers under Dirichlet(1, ..., 1) weights (Rubin 1981)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ _ROUNDED = 1e-12
 class WeightedMean:
     """The mean of numbers under Dirichlet(1, ..., 1) weights: its density is a B-spline whose knots are the numbers.
 
-    Curry and Schoenberg (1966): B-splines are the densities of such means. Numbers that occur several times are knots
-    as often.
+    Curry and Schoenberg (1966): B-splines are the densities of such means. Repeated numbers are repeated knots.
 
     Parameters
     ----------
@@ -26,11 +25,11 @@ class WeightedMean:
     def __init__(self, values: np.ndarray) -> None:
         knots = np.sort(values)
         self.low, self.range = float(knots[0]), float(np.ptp(knots))
-        within = (knots - self.low) / self.range
-        self._mean, self._std = self.low + self.range * within.mean(), self.range * within.std()
+        places = (knots - self.low) / self.range
+        self._mean, self._std = self.low + self.range * places.mean(), self.range * places.std()
         self._std /= math.sqrt(len(knots) + 1)
         self._factor = len(knots) - 1
-        self._density = scipy.interpolate.BSpline.basis_element(within, extrapolate=False)
+        self._density = scipy.interpolate.BSpline.basis_element(places, extrapolate=False)
         self._mass = self._density.antiderivative()
 
     def mean(self) -> float:
@@ -41,27 +40,27 @@ class WeightedMean:
         """Return the root of s_n^2 / (n + 1), where s_n^2 has the divisor n."""
         return float(self._std)
 
-    def pdf(self, at: object) -> Any:
-        """Return the density, 0 beyond the smallest and the largest number."""
-        heights = np.nan_to_num(self._density((np.asarray(at) - self.low) / self.range))
+    def pdf(self, x: object) -> Any:
+        """Return the density, 0 outside the range of the numbers."""
+        heights = np.nan_to_num(self._density((np.asarray(x) - self.low) / self.range))
         return heights * self._factor / self.range
 
-    def cdf(self, at: object) -> Any:
-        """Return the probability of at most ``at``."""
-        within = np.clip((np.asarray(at) - self.low) / self.range, 0.0, 1.0)
-        return np.where(within == 1.0, 1.0, np.clip(self._mass(within) * self._factor, 0.0, 1.0))[()]
+    def cdf(self, x: object) -> Any:
+        """Return P(mean <= x)."""
+        place = np.clip((np.asarray(x) - self.low) / self.range, 0.0, 1.0)
+        return np.where(place == 1.0, 1.0, np.clip(self._mass(place) * self._factor, 0.0, 1.0))[()]
 
     def ppf(self, level: float) -> float:
         """Return the quantile of a level between 0 and 1."""
-        short = lambda within: float(self.cdf(self.low + self.range * within)) - level  # noqa: E731
-        return self.low + self.range * float(scipy.optimize.brentq(short, 0.0, 1.0, xtol=1e-14))
+        excess = lambda place: float(self.cdf(self.low + self.range * place)) - level  # noqa: E731
+        return self.low + self.range * float(scipy.optimize.brentq(excess, 0.0, 1.0, xtol=1e-14))
 
 
 class WeightedQuantile:
     """A quantile of numbers under Dirichlet(1, ..., 1) weights: one of them, with a probability for each.
 
-    The quantile is the smallest number up to which the weights add up to ``p`` or more. Those of the k smallest of n
-    numbers add up to a Beta(k, n - k) variable, so P(Q_p <= x_(k)) = P(Beta(k, n - k) > p).
+    The quantile is the smallest number up to which the weights sum to ``p`` or more. The weights of the k smallest of n
+    numbers sum to a Beta(k, n - k) variable, so P(Q_p <= x_(k)) = P(Beta(k, n - k) > p).
 
     Parameters
     ----------
@@ -84,13 +83,13 @@ class WeightedQuantile:
 
     def std(self) -> float:
         """Return the standard deviation."""
-        unit = float(np.ptp(self.values)) or 1.0  # squares of small numbers would vanish
+        unit = float(np.ptp(self.values)) or 1.0  # squares of small numbers would underflow
         return unit * math.sqrt(self.probabilities @ np.square((self.values - self.mean()) / unit))
 
-    def cdf(self, at: np.ndarray) -> Any:
-        """Return the probability of at most ``at``."""
-        return np.append(0.0, self.cumulative)[np.searchsorted(self.values, at, side="right")]
+    def cdf(self, x: np.ndarray) -> Any:
+        """Return P(quantile <= x)."""
+        return np.append(0.0, self.cumulative)[np.searchsorted(self.values, x, side="right")]
 
     def ppf(self, level: float) -> float:
-        """Return the smallest of the numbers whose cumulative probability is ``level`` or more, but for rounding."""
+        """Return the smallest of the numbers whose cumulative probability is ``level`` or more, up to rounding."""
         return float(self.values[np.searchsorted(self.cumulative, level - _ROUNDED)])

@@ -1,4 +1,4 @@
-"""Rows of vectors: Gaussian given parameters, and Student t where these are integrated out."""
+"""Laws of rows of D numbers: Gaussian given parameters, and Student t with parameters integrated out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bayeszoo.distributions.structures import solve_lower
 
 
 class MultivariateT(ByMarginals):
-    """So many ``rows`` of new vectors, each of the same multivariate Student-t distribution.
+    """New ``rows`` that are independent, each with the same multivariate Student-t distribution.
 
     ``loc`` (D,) is its centre, and ``shape`` (D, D) its covariance times (df - 2) / df.
     """
@@ -40,7 +40,7 @@ class MultivariateT(ByMarginals):
 
 
 class GaussianRows(ByMarginals):
-    """So many rows of vectors given their ``mean`` (..., D) and ``cov`` (..., D, D), whose leading axes are draws."""
+    """Independent Gaussian rows with ``mean`` (..., D) and ``cov`` (..., D, D); leading axes are draws."""
 
     def __init__(self, mean: np.ndarray, cov: np.ndarray, rows: int) -> None:
         self._mean, self._factor = np.asarray(mean, dtype=np.float64), np.linalg.cholesky(cov)
@@ -54,6 +54,6 @@ class GaussianRows(ByMarginals):
         return -np.sum(z * z, axis=-2) / 2 - (log_det + z.shape[-2] / 2 * math.log(2 * math.pi))[..., None]
 
     def rvs(self, size: tuple[int, ...], random_state: Any = None) -> np.ndarray:
-        """Draw rows, correlated within themselves, of shape ``size``, which is (..., rows, D)."""
+        """Draw rows of shape ``size``, (..., rows, D); entries of a row are correlated."""
         z = np.random.default_rng(random_state).standard_normal(size)
         return self._mean[..., None, :] + z @ self._factor.mT

@@ -1,1 +1,1 @@
-"""Conjugate blocks: a prior, the law of a row given its parameters, and all that is in closed form of the two."""
+"""Conjugate blocks: a prior, the law of a row given its parameters, and the closed forms of both."""

@@ -1,4 +1,4 @@
-"""Events that happen or not, with a Beta prior of their chance: trials, and what else has this likelihood."""
+"""Beta priors of a chance: Bernoulli and binomial trials, and other rows with the same likelihood."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bayeszoo.foundation.named import Arrays, Params
 
 @dataclass(frozen=True, eq=False)
 class Chance[S: Trials](Block[S]):
-    """Rows that depend on a chance by its successes and failures; the chance ~ Beta(a, b), both (*axes).
+    """Rows with numbers of successes and failures; the chance of success ~ Beta(a, b), both (*axes).
 
     The posterior is Beta(a + successes, b + failures).
     """
@@ -32,7 +32,7 @@ class Chance[S: Trials](Block[S]):
 
     @property
     def unbounded(self) -> str:
-        """Say so where a or b is below 1."""
+        """The reason if a or b is below 1."""
         return self._grows(np.minimum(self.a, self.b) < 1, "a or b", f"{self.names[0]} goes to 0 or 1")
 
     @abstractmethod
@@ -45,7 +45,7 @@ class Chance[S: Trials](Block[S]):
         return scipy.special.xlogy(successes, p) + scipy.special.xlog1py(failures, -p)
 
     def expected_log_density(self, rows: Arrays) -> np.ndarray:
-        """Return its mean over the chances, (n, *axes)."""
+        """Return the mean of `log_density` over the chances, (n, *axes)."""
         successes, failures = self._trials(rows, 1 + len(self.axes))
         total = scipy.special.digamma(self.a + self.b)
         of_yes, of_no = (scipy.special.digamma(count) - total for count in (self.a, self.b))
@@ -81,8 +81,8 @@ class Chance[S: Trials](Block[S]):
 
     def divergence(self, prior: Self) -> float:
         """Return KL(self || prior) in nats."""
-        own, before = (np.stack([each.a, each.b], axis=-1) for each in (self, prior))
-        return dirichlet.divergence(own, before)
+        counts, prior_counts = (np.stack([block.a, block.b], axis=-1) for block in (self, prior))
+        return dirichlet.divergence(counts, prior_counts)
 
     def rvs(self, size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Draw chances, (*size, *axes)."""
@@ -95,24 +95,24 @@ class Chance[S: Trials](Block[S]):
 
 @dataclass(frozen=True, eq=False)
 class Bernoulli(Chance[Trials]):
-    """Yes (1) or no (0), -1 where missing, or successes of trials; the chance ~ Beta(a, b), both (*axes).
+    """Binary outcomes 1 or 0 (-1: missing), or successes of trials; the chance ~ Beta(a, b), both (*axes).
 
-    ``trials`` is the column of their numbers, one trial a row where there is none. Densities are of the ordered trials.
+    ``trials`` names the column of numbers of trials, by default one for each row. Densities are of the ordered trials.
     """
 
     trials: str = ""
 
     def normalized_length(self, stats: Trials) -> float | None:
-        """Return the code length of the ordered trials by normalized maximum likelihood, of one chance alone."""
+        """Return the code length of the ordered trials by normalized maximum likelihood; None for several chances."""
         return None if np.ndim(self.a) else normalized_length(np.array([stats.successes, stats.failures]))
 
     def _trials(self, rows: Arrays, ndim: int) -> tuple[np.ndarray, np.ndarray]:
         """Return successes and failures of each row, with N axes."""
         y = np.asarray(rows[self.column], dtype=np.float64)
-        seen = y >= 0
+        is_observed = y >= 0
         trials = np.asarray(rows[self.trials], dtype=np.float64) if self.trials else 1.0
         shape = (len(y), *(1,) * (ndim - 1))
-        return np.where(seen, y, 0.0).reshape(shape), np.where(seen, trials - y, 0.0).reshape(shape)
+        return np.where(is_observed, y, 0.0).reshape(shape), np.where(is_observed, trials - y, 0.0).reshape(shape)
 
     def statistics(self, rows: Arrays, weights: np.ndarray) -> Trials:
         """Count successes and failures."""
@@ -140,6 +140,6 @@ class Bernoulli(Chance[Trials]):
         return information.divergence(_both(params[self.names[0]]), _both(others[other.names[0]]))
 
 
-def _both(p: np.ndarray) -> np.ndarray:
+def _both(success: np.ndarray) -> np.ndarray:
     """Return the chances of yes and no, (..., 2)."""
-    return np.stack([p, 1 - np.asarray(p)], axis=-1)
+    return np.stack([success, 1 - np.asarray(success)], axis=-1)

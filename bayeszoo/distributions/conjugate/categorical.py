@@ -1,4 +1,4 @@
-"""Categories with a Dirichlet prior, and trials with a Beta prior."""
+"""Categories with a Dirichlet prior."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from bayeszoo.distributions.statistics.counts import Counts
 from bayeszoo.foundation.named import Arrays, Params
 
 WEAK = 1e5
-"""Sum of concentrations below which the textbook's formulas, which take a third of the time, keep ten digits."""
+"""Sum of concentrations below which the textbook's formulas, three times as fast, keep ten digits."""
 
 
 def counts_by(places: np.ndarray, codes: np.ndarray, size: int, categories: int) -> np.ndarray:
-    """Count the codes (n,) of categories in each of a number of places (n,); a code or place of -1 is none."""
+    """Count category codes (n,) in each of ``size`` groups, numbered by ``places`` (n,); -1 is not counted."""
     cells = (places + 1) * (categories + 1) + codes + 1
     counts = np.bincount(cells, minlength=(size + 1) * (categories + 1))
     return counts.reshape(size + 1, categories + 1)[1:, 1:] * 1.0
@@ -32,12 +32,12 @@ def counts_by(places: np.ndarray, codes: np.ndarray, size: int, categories: int)
 
 def log_of_codes(log_p: np.ndarray, codes: np.ndarray) -> np.ndarray:
     """Return log probabilities (..., V) at codes (n,), 0 at a missing code, -1; of shape (..., n)."""
-    none = np.zeros((*log_p.shape[:-1], 1))  # the last entry, which -1 takes
-    return np.take(np.concatenate([log_p, none], axis=-1), codes, axis=-1)
+    missing = np.zeros((*log_p.shape[:-1], 1))  # the last entry, for code -1
+    return np.take(np.concatenate([log_p, missing], axis=-1), codes, axis=-1)
 
 
 def normalized_length(counts: np.ndarray) -> float:
-    """Return the code length of ordered observations by normalized maximum likelihood in nats, by their counts (V,)."""
+    """Return the code length of ordered observations by normalized maximum likelihood in nats, from counts (V,)."""
     total = counts.sum()
     best = float(np.sum(scipy.special.xlogy(counts, counts / total))) if total else 0.0
     return complexity.multinomial(int(total), len(counts)) - best
@@ -45,7 +45,7 @@ def normalized_length(counts: np.ndarray) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Categorical(Block[Counts]):
-    """Codes of V categories (n,), -1 where missing, or rows of counts (n, V); p ~ Dirichlet(alpha), (*axes, V).
+    """Codes (n,) of V categories (-1: missing), or rows of counts (n, V); p ~ Dirichlet(alpha), (*axes, V).
 
     Counts may be a sparse array. The posterior is Dirichlet(alpha + counts). Densities are of the ordered observations.
     """
@@ -73,37 +73,41 @@ class Categorical(Block[Counts]):
 
     @property
     def free_parameters(self) -> int:
-        """V - 1 for each: probabilities add up to 1."""
+        """V - 1 for each law: probabilities sum to 1."""
         return self.alpha.size - self.alpha.size // self.alpha.shape[-1]
 
     @property
     def unbounded(self) -> str:
-        """Say so where a concentration is below 1."""
-        below = (self.alpha < 1) & (self.alpha.shape[-1] > 1)
-        return self._grows(below, "a concentration", f"an entry of {self.names[0]} goes to 0")
+        """The reason if a concentration is below 1."""
+        is_below_1 = (self.alpha < 1) & (self.alpha.shape[-1] > 1)
+        return self._grows(is_below_1, "a concentration", f"an entry of {self.names[0]} goes to 0")
 
     @property
     def is_flat(self) -> bool:
-        """Whether the density is the same everywhere."""
+        """Whether the density is constant."""
         return bool(np.all(self.alpha == 1))
 
     def normalized_length(self, stats: Counts) -> float | None:
-        """Return the code length of the ordered rows by normalized maximum likelihood, of one table alone."""
+        """Return the code length of the ordered rows by normalized maximum likelihood; None for several laws."""
         return normalized_length(stats.counts) if self.alpha.ndim == 1 else None
 
     def statistics(self, rows: Arrays, weights: np.ndarray) -> Counts:
         """Count each category."""
         column, V, axes = self._of(rows), self.alpha.shape[-1], weights.shape[1:]
-        flat = weights.reshape(len(weights), math.prod(axes)).T
-        counts = flat @ column if column.ndim == 2 else [np.bincount(column + 1, own, V + 1)[1:] for own in flat]
+        weights_of_laws = weights.reshape(len(weights), math.prod(axes)).T
+        counts = (
+            weights_of_laws @ column
+            if column.ndim == 2
+            else [np.bincount(column + 1, weights_of_law, V + 1)[1:] for weights_of_law in weights_of_laws]
+        )
         return Counts(np.reshape(counts, (*axes, V)))
 
     def statistics_by(self, codes: np.ndarray, rows: Arrays) -> Counts:
-        """Count each category in each place along the one axis, -1 where none: of codes (n,) faster than by weights."""
+        """Count each category in the law with number ``codes`` (n,), -1 for none; faster than `statistics`."""
         column = self._of(rows)
         if column.ndim == 2:
-            known = np.flatnonzero(codes >= 0)
-            cells = (np.ones(len(known)), (codes[known], known))
+            is_counted = np.flatnonzero(codes >= 0)
+            cells = (np.ones(len(is_counted)), (codes[is_counted], is_counted))
             sums = scipy.sparse.csr_array(cells, shape=(len(self.alpha), len(codes))) @ column
             return Counts(np.asarray(sums.toarray() if scipy.sparse.issparse(sums) else sums, dtype=np.float64))
         return Counts(counts_by(codes, column, *self.alpha.shape))
@@ -120,13 +124,13 @@ class Categorical(Block[Counts]):
         column = self._of(rows)
         if column.ndim == 2:
             finite = np.where(np.isneginf(log_p), dirichlet.LEAST_LOG, log_p)
-            seen = (column @ finite.reshape(-1, log_p.shape[-1]).T).T.reshape(*log_p.shape[:-1], -1)
-            return np.moveaxis(np.where(seen > dirichlet.LEAST_LOG / 2, seen, -np.inf), -1, -1 - len(self.axes))
+            totals = (column @ finite.reshape(-1, log_p.shape[-1]).T).T.reshape(*log_p.shape[:-1], -1)
+            return np.moveaxis(np.where(totals > dirichlet.LEAST_LOG / 2, totals, -np.inf), -1, -1 - len(self.axes))
         return np.moveaxis(log_of_codes(log_p, column), -1, -1 - len(self.axes))
 
     def log_density(self, params: Params, rows: Arrays) -> np.ndarray:
         """Log probability of the observations of each row, (..., n, *axes)."""
-        with np.errstate(divide="ignore", invalid="ignore"):  # no probabilities: NaN, and refused
+        with np.errstate(divide="ignore", invalid="ignore"):  # invalid probabilities give NaN, which is refused
             return self._of_rows(np.log(np.asarray(params[self.names[0]], dtype=np.float64)), rows)
 
     def expected_log_density(self, rows: Arrays) -> np.ndarray:
@@ -142,11 +146,11 @@ class Categorical(Block[Counts]):
         return dirichlet.log_dirichlet_ratio(self.alpha, stats.counts)
 
     def log_predictive(self, rows: Arrays) -> np.ndarray:
-        """Log probability of each row by itself, (n, *axes): of a code that of the mean probabilities."""
+        """Log predictive probability of each row alone, (n, *axes); for a code, from mean probabilities."""
         column = self._of(rows)
         if column.ndim == 2:
-            each = dirichlet.log_ratio_of_rows(self.alpha.reshape(-1, self.alpha.shape[-1]), column)
-            return each.reshape(-1, *self.axes)
+            ratios = dirichlet.log_ratio_of_rows(self.alpha.reshape(-1, self.alpha.shape[-1]), column)
+            return ratios.reshape(-1, *self.axes)
         return self._of_rows(np.log(self.alpha) - np.log(self.alpha.sum(axis=-1, keepdims=True)), rows)
 
     def row_mean(self, params: Params) -> np.ndarray:
@@ -154,19 +158,19 @@ class Categorical(Block[Counts]):
         return np.asarray(params[self.names[0]])
 
     def typical(self) -> dict[str, np.ndarray]:
-        """Return the means, which are nowhere 0."""
+        """Return the means, which are all > 0."""
         return {self.names[0]: self.alpha / self.alpha.sum(axis=-1, keepdims=True)}
 
     def mode(self) -> dict[str, np.ndarray]:
-        """Return (alpha - 1) / sum(alpha - 1), which may lie on the edge; of one category there is only one value."""
+        """Return (alpha - 1) / sum(alpha - 1), which may lie on the edge; 1 for a single category."""
         if self.alpha.shape[-1] == 1:
             return {self.names[0]: np.ones_like(self.alpha)}
-        above = self.alpha - 1
-        total = above.sum(axis=-1, keepdims=True)
-        if not ((above >= 0).all() and (total > 0).all()):
-            self._refuse(np.any(above < 0, axis=-1), "is unbounded, some alpha < 1")
-            self._refuse(np.all(above == 0, axis=-1), "is flat, every alpha = 1")
-        return {self.names[0]: above / total}
+        excess = self.alpha - 1
+        total = excess.sum(axis=-1, keepdims=True)
+        if not ((excess >= 0).all() and (total > 0).all()):
+            self._refuse(np.any(excess < 0, axis=-1), "is unbounded, some alpha < 1")
+            self._refuse(np.all(excess == 0, axis=-1), "is flat, every alpha = 1")
+        return {self.names[0]: excess / total}
 
     def mle(self, stats: Counts) -> dict[str, np.ndarray]:
         """Return the observed shares."""
@@ -194,23 +198,23 @@ class Categorical(Block[Counts]):
         return np.asarray(((self.alpha - 1) * np.log(p)).sum(axis=-1) + self._log_constant)
 
     def log_of_several(self, alphas: np.ndarray, params: Params) -> np.ndarray:
-        """Log density of all parameters under each of several priors (M, *axes, V), (..., M), by one product."""
+        """Return log densities (..., M) of all parameters under M priors (M, *axes, V), by one matrix product."""
         logs = self._logs(params)
         logs = logs.reshape(*logs.shape[: logs.ndim - self.alpha.ndim], -1)
         constants = dirichlet.log_constant(alphas)
         return logs @ (alphas - 1).reshape(len(alphas), -1).T + constants.reshape(len(alphas), -1).sum(axis=1)
 
     def log_entries(self, params: Params) -> np.ndarray:
-        """Log density of entries k of all distributions under the concentrations of entries j, (..., j, k).
+        """Return log densities (..., j, k) of entries k of all distributions under the concentrations of entries j.
 
-        Summed over k at j = s(k) it is the joint log density of the prior with its entries permuted by s.
+        The sum over k at j = s(k) is the joint log density of the prior with entries permuted by s.
         """
         logs, powers = self._logs(params), (self.alpha - 1).reshape(-1, self.alpha.shape[-1])
         logs = logs.reshape(*logs.shape[: logs.ndim - self.alpha.ndim], *powers.shape)
         return powers.T @ logs + self._log_constant.sum() / self.alpha.shape[-1]
 
     def _logs(self, params: Params) -> np.ndarray:
-        """Return the logarithms of probabilities, of one that has underflowed that of the least number."""
+        """Return log probabilities; underflowed probabilities count as the smallest float."""
         return np.log(np.maximum(np.asarray(params[self.names[0]], dtype=np.float64), np.finfo(np.float64).tiny))
 
     def divergence(self, prior: Self) -> float:
@@ -235,7 +239,7 @@ class Categorical(Block[Counts]):
 
 @dataclass(frozen=True, eq=False)
 class Categoricals(Categorical):
-    """Rows of counts of J variables of V categories each (n, J, V); each p ~ Dirichlet(its alpha), (*axes, J, V).
+    """Rows of counts of J variables with V categories (n, J, V); each variable has p ~ Dirichlet(alpha), (*axes, J, V).
 
     The variables are independent. Densities are of the ordered observations.
     """
@@ -249,7 +253,7 @@ class Categoricals(Categorical):
         return Counts((weights.reshape(len(weights), math.prod(axes)).T @ counts).reshape(*axes, *shape))
 
     def statistics_by(self, codes: np.ndarray, rows: Arrays) -> Counts:
-        """Count each category of the rows in each place along the one axis, -1 where none."""
+        """Count each category in the law with number ``codes`` (n,), -1 for none."""
         return Block.statistics_by(self, codes, rows)
 
     def each(self, rows: Arrays) -> Counts:
@@ -267,7 +271,7 @@ class Categoricals(Categorical):
         return np.asarray(super().log_evidence(stats).sum(axis=-1))
 
     def log_predictive(self, rows: Arrays) -> np.ndarray:
-        """Log probability of each row by itself, (n, *axes)."""
+        """Log predictive probability of each row alone, (n, *axes)."""
         return Block.log_predictive(self, rows)
 
     def log_each(self, params: Params) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The weights of components or classes, and the law of a row in each: what mixtures and classifiers share."""
+"""Priors of mixtures and classifiers: weights of components or classes, and the law of a row in each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bayeszoo.foundation.named import Arrays, Params
 
 
 class MixturePrior(Product):
-    """The prior, or q(theta), of a mixture: of the weights of K components or classes, and of a row in each."""
+    """The prior, or q(theta), of a mixture: of the weights of K components or classes, and of their parameters."""
 
     @property
     def weights(self) -> Categorical:
@@ -24,12 +24,12 @@ class MixturePrior(Product):
 
     @property
     def law(self) -> Any:
-        """Prior of the components, one for each of K."""
+        """Prior of the components, with an axis of K."""
         return self.laws[1]
 
     def log_terms(self, params: Params, rows: Arrays) -> np.ndarray:
         """Return the log of weight times density, of shape (..., rows, K); leading axes of the parameters are draws."""
-        with np.errstate(divide="ignore"):  # of a weight of 0
+        with np.errstate(divide="ignore"):  # log of a weight of 0
             log_weights = np.log(np.asarray(params[self.weights.names[0]], dtype=np.float64))
         return np.asarray(log_weights[..., None, :] + self.law.log_density(params, rows))
 
@@ -38,15 +38,17 @@ class MixturePrior(Product):
         return np.asarray(self.weights.expected_log + self.law.expected_log_density(rows))
 
     def log_predictive_terms(self, rows: Arrays) -> np.ndarray:
-        """Return the log of mean weight times predictive density of a row by itself, of shape (rows, K)."""
+        """Return the log of mean weight times predictive density of each row alone, of shape (rows, K)."""
         mean = self.weights.typical()[self.weights.names[0]]
         return np.asarray(np.log(mean) + self.law.log_predictive(rows))
 
     def log_evidence(self, stats: Several) -> np.ndarray:
-        """Log density of the ordered rows and their components, parameters integrated out."""
+        """Log marginal likelihood of the ordered rows and their components."""
         of_weights, of_law = stats.parts
         return np.asarray(self.weights.log_evidence(of_weights) + self.law.log_evidence(of_law).sum(axis=-1))
 
-    def moments(self, each: np.ndarray, rows: Arrays) -> Expected[MixturePrior]:
-        """Return the expected statistics under responsibilities ``each``, of shape (rows, K)."""
-        return Expected(Several((Counts(each.sum(axis=0)), self.law.statistics(rows, each))), self)
+    def moments(self, responsibilities: np.ndarray, rows: Arrays) -> Expected[MixturePrior]:
+        """Return the expected statistics under ``responsibilities``, of shape (rows, K)."""
+        return Expected(
+            Several((Counts(responsibilities.sum(axis=0)), self.law.statistics(rows, responsibilities))), self
+        )

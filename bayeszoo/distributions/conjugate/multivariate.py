@@ -1,4 +1,4 @@
-"""Rows of numbers with a conjugate prior on their mean and covariance, however the covariance is written."""
+"""Gaussian rows with a conjugate prior of mean and covariance, for all covariance structures."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from bayeszoo.foundation.named import Arrays, Params
 
 @dataclass(frozen=True, eq=False)
 class MultivariateNormal(Block[Moments]):
-    """Rows (n, D), none missing; covariance ~ InvWishart(nu, psi), mean ~ N(m, covariance / kappa), nu > D - 1.
+    """Complete rows (n, D); covariance ~ InvWishart(nu, psi), mean ~ N(m, covariance / kappa), nu > D - 1.
 
-    m (*axes, D) is the centre of each mean, kappa (*axes,) how many rows it is worth; nu (*axes,) and psi
+    m (*axes, D) is the prior mean of each mean, kappa (*axes,) its weight in rows; nu (*axes,) and psi
     (*axes, *structure.shape) are degrees of freedom and scale matrix, the mean of the covariance psi / (nu - D - 1).
     Diagonal: psi (*axes, D), each variance ~ InvGamma(nu / 2, psi / 2). Spherical: psi (*axes,), likewise. Tied: nu,
     psi and the covariance lack the last of ``axes``, which shares them. Murphy 2012, section 4.6.3.
 
-    The posterior is of the same kind: kappa and nu grow by the number of rows, m moves to their mean in proportion, and
-    psi grows by their scatter and by the conflict of their mean with m.
+    The posterior has the same form: kappa and nu grow by the number of rows, m moves towards their mean, and
+    psi grows by their scatter and by the distance of their mean from m.
     """
 
     m: np.ndarray
@@ -44,7 +44,7 @@ class MultivariateNormal(Block[Moments]):
 
     @property
     def own(self) -> tuple[int, ...]:
-        """Means have an axis of columns, covariances those of their structure."""
+        """Means have an axis of columns, covariances the axes of their structure."""
         return 1, len(self.structure.shape)
 
     @property
@@ -54,27 +54,27 @@ class MultivariateNormal(Block[Moments]):
 
     @property
     def tied(self) -> bool:
-        """Whether the last axis shares the covariance."""
+        """Whether laws along the last axis share the covariance."""
         return self.nu.ndim < self.kappa.ndim
 
     @property
     def shared(self) -> tuple[str, ...]:
-        """The covariance, where it is tied, and its prior."""
+        """The covariance and its prior, if tied."""
         return (self.names[1], "nu", "psi") if self.tied else ()
 
     @property
     def free_parameters(self) -> int:
-        """The entries of means and covariances."""
-        each = self.structure.blocks * self.structure.block * (self.structure.block + 1) // 2
-        return self.m.size + self.nu.size * each
+        """The number of entries of means and covariances."""
+        entries = self.structure.blocks * self.structure.block * (self.structure.block + 1) // 2
+        return self.m.size + self.nu.size * entries
 
     @property
     def moments_below(self) -> float:
-        """The least nu - D + 1: the degrees of freedom of a new row, which is Student t."""
+        """The smallest nu - D + 1: the degrees of freedom of a new row, which is Student t."""
         return float(np.min(self.nu) - self.structure.block + 1)
 
     def spread_out(self, covariance: npt.ArrayLike) -> np.ndarray:
-        """Give covariances, or arrays of their shape, the axis of length 1 that they lack where they are tied."""
+        """Give tied covariances, or arrays of their shape, an axis of length 1 in place of the last of ``axes``."""
         return self._expanded(covariance, len(self.structure.shape))
 
     def _expanded(self, values: npt.ArrayLike, own: int) -> np.ndarray:
@@ -100,11 +100,11 @@ class MultivariateNormal(Block[Moments]):
         return Moments.weighted(rows[self.column], weights, self.structure)
 
     def each(self, rows: Arrays) -> Moments:
-        """Return each row as a mean."""
+        """Return the statistics of each row alone."""
         Y = np.asarray(rows[self.column], dtype=np.float64)
         Y = Y.reshape(len(Y), *(1,) * len(self.axes), self.columns)
-        nothing = np.zeros(Y.shape)
-        return Moments(np.ones(Y.shape[:-1]), Y, self.structure.outer(nothing), nothing)
+        zeros = np.zeros(Y.shape)
+        return Moments(np.ones(Y.shape[:-1]), Y, self.structure.outer(zeros), zeros)
 
     def _at(self, rows: Arrays, mean: np.ndarray, factor: np.ndarray) -> np.ndarray:
         squares = self.structure.scaled(factor, rows[self.column] - mean[..., None, :])  # (..., *axes, n)
@@ -117,7 +117,7 @@ class MultivariateNormal(Block[Moments]):
         return self._at(rows, np.asarray(mean, dtype=np.float64), self.factors(covariance))
 
     def expected_gap(self) -> np.ndarray:
-        """Return the mean of the log density over parameters less its value at `typical` ones, (*axes)."""
+        """Return the mean of the log density over parameters minus its value at `typical` ones, (*axes)."""
         gap = self.structure.repeat * self.structure.expected_log_det_gap(self.nu_each)
         return np.asarray(-(gap + self.columns / self.kappa) / 2)
 
@@ -126,13 +126,13 @@ class MultivariateNormal(Block[Moments]):
         return self.log_density(self.typical(), rows) + self.expected_gap()
 
     def _growth(self, stats: Moments) -> tuple[np.ndarray, np.ndarray]:
-        """Return what rows add to psi, and their number; of all of the last axis together where it is tied."""
+        """Return the growth of psi by rows, and their number; summed over the last axis if tied."""
         weight = self.kappa * stats.n / (self.kappa + stats.n)
         scatter = stats.scatter + along(weight, stats.scatter) * squared(stats.less(self.m), stats.scatter)
         return self.together(scatter, stats.n + np.zeros(self.axes))
 
     def together(self, scatter: np.ndarray, n: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return scatters and numbers of rows, added up over the last axis where it is tied."""
+        """Return scatters and numbers of rows, summed over the last axis if tied."""
         return (scatter.sum(axis=-1 - len(self.structure.shape)), n.sum(axis=-1)) if self.tied else (scatter, n)
 
     def updated(self, stats: Moments) -> Self:
@@ -142,14 +142,14 @@ class MultivariateNormal(Block[Moments]):
         return replace(self, m=m, kappa=kappa, nu=self.nu + self.structure.repeat * n, psi=self.psi + growth)
 
     def log_evidence(self, stats: Moments) -> np.ndarray:
-        """Log density of the ordered rows, (..., *axes); of a tied covariance it is spread evenly."""
+        """Log marginal likelihood, (..., *axes); the term of a tied covariance is spread evenly."""
         growth, n = self._growth(stats)
         of_means = -self.columns / 2 * (stats.n * math.log(math.pi) + np.log1p(stats.n / self.kappa))
         ratio = self.structure.log_ratio(self.nu, self.psi, n, growth)
         return np.asarray(of_means + (ratio[..., None] / self.axes[-1] if self.tied else ratio))
 
     def log_predictive(self, rows: Arrays) -> np.ndarray:
-        """Log density of each row by itself under each law, (n, *axes): Student t, of diagonal covariances several."""
+        """Log predictive density of each row alone, (n, *axes): Student t, or for diagonal structures a product."""
         of_mean = -self.columns / 2 * (math.log(math.pi) + np.log1p(1 / self.kappa))
         Y, share = np.asarray(rows[self.column], dtype=np.float64), self.kappa / (1 + self.kappa)
         ratio = self.structure.log_ratio_of_rows(self.nu_each, self.psi_each, Y, self.m, share)
@@ -173,12 +173,12 @@ class MultivariateNormal(Block[Moments]):
         return information.divergence_of_normals(mean, covariance, m, v)
 
     def typical(self) -> dict[str, np.ndarray]:
-        """Return means, and the inverses of the mean precisions."""
+        """Return means, and inverse mean precisions."""
         return dict(zip(self.names, (self.m, self.psi / along(self.nu, self.psi)), strict=True))
 
     @property
     def power(self) -> np.ndarray:
-        """Twice the power of the determinant of the covariance in the density, to which each mean adds 1/2."""
+        """Twice the power of the determinant of the covariance in the density, to which each mean adds repeat."""
         means = self.axes[-1] if self.tied else 1
         return np.asarray(self.nu + self.structure.block + 1 + self.structure.repeat * means)
 
@@ -187,7 +187,7 @@ class MultivariateNormal(Block[Moments]):
         return dict(zip(self.names, (self.m, self.psi / along(self.power, self.psi)), strict=True))
 
     def covariance_of_rows(self, stats: Moments) -> np.ndarray:
-        """Return the covariances of the rows, as its own are written."""
+        """Return the covariances of the rows, in this structure."""
         scatter, n = self.together(stats.scatter, stats.n)
         return np.asarray(scatter / along(self.structure.repeat * n, scatter))
 
@@ -202,7 +202,7 @@ class MultivariateNormal(Block[Moments]):
         return dict(zip(self.names, (stats.mean, covariance), strict=True))
 
     def log_each(self, params: Params) -> np.ndarray:
-        """Log density of means and covariances, (..., *axes); of a tied covariance it is spread evenly."""
+        """Log density of means and covariances, (..., *axes); the term of a tied covariance is spread evenly."""
         mean, covariance = (np.asarray(params[name], dtype=np.float64) for name in self.names)
         factor = self.factors(covariance)
         squares = self.structure.scaled(factor, (mean - self.m)[..., None, :])[..., 0]
@@ -212,15 +212,15 @@ class MultivariateNormal(Block[Moments]):
         return np.asarray(of_mean + of_covariance / (mean.shape[-2] if self.tied else 1))
 
     def log_pairs_of(self, several: Sequence[Self], params: Params) -> np.ndarray:
-        """Return `log_pairs` of each of several priors of K laws, (Q, draws, K, K), at draws with one leading axis.
+        """Return `log_pairs` of Q priors of K laws, (Q, draws, K, K), at draws with one leading axis.
 
-        One product of matrices: numbers are rounded to the size of its terms, nu and distances from the common centre.
+        By one matrix product: rounding errors have the size of its terms, nu and distances from the common centre.
         """
-        centre, K = np.mean([each.m.mean(axis=0) for each in several], axis=0), self.axes[-1]
+        centre, K = np.mean([block.m.mean(axis=0) for block in several], axis=0), self.axes[-1]
         mean, covariance = (np.asarray(params[name], dtype=np.float64) for name in self.names)
         statistics = self.structure.natural(self.spread_out(covariance), mean - centre)
-        each = np.stack([own._natural(centre) for own in several])
-        flat = each.reshape(-1, each.shape[-1]) @ statistics.reshape(-1, each.shape[-1]).T
+        coefficients = np.stack([block._natural(centre) for block in several])
+        flat = coefficients.reshape(-1, coefficients.shape[-1]) @ statistics.reshape(-1, coefficients.shape[-1]).T
         return np.moveaxis(flat.reshape(len(several), K, -1, K), 1, 2)
 
     def _natural(self, centre: np.ndarray) -> np.ndarray:
@@ -229,7 +229,7 @@ class MultivariateNormal(Block[Moments]):
         return np.asarray(of_means + of_covariances / (self.axes[-1] if self.tied else 1))
 
     def logpdf(self, params: Params) -> Any:
-        """Joint log density of all means and covariances; -inf where a covariance is not positive definite."""
+        """Joint log density of all means and covariances; -inf if a covariance is not positive definite."""
         try:
             return super().logpdf(params)
         except NumericalError:
@@ -255,14 +255,14 @@ class MultivariateNormal(Block[Moments]):
             covariance = self.structure.from_root(root)
             mean = self.m + self.structure.coloured((root[..., None, :, :, :] if self.tied else root).mT, z)
         if not (np.all(np.isfinite(covariance)) and np.all(np.isfinite(mean))):
-            least = f"D - 1 = {self.structure.block - 1}"
+            bound = f"D - 1 = {self.structure.block - 1}"
             raise NumericalError(
-                f"{self.names[1]} cannot be drawn: nu = {np.min(self.nu):g} is too near to {least}", "cannot_be_drawn"
+                f"{self.names[1]} cannot be drawn: nu = {np.min(self.nu):g} is too close to {bound}", "cannot_be_drawn"
             )
         return dict(zip(self.names, (mean, covariance), strict=True))
 
     def marginals(self) -> dict[str, Marginal]:
-        """Return the distributions of the means, Student t, and of the covariances, entry by entry."""
+        """Return the marginals of the means (Student t) and of the covariances."""
         df = self.nu_each[..., None] - self.structure.block + 1
         scale = self.structure.variances(self.psi_each) / self.kappa[..., None] / df
         mean = frozen.t(np.broadcast_to(df, self.m.shape), loc=self.m, scale=np.sqrt(scale))
@@ -274,13 +274,13 @@ class MultivariateNormal(Block[Moments]):
         return {self.names[0]: self._covariance_of_means, **of_entries}
 
     def _covariance_of_means(self) -> np.ndarray:
-        """Return the means of the covariances over kappa; infinite variances where there is no mean."""
+        """Return mean covariances over kappa; infinite where the mean does not exist."""
         free = self.nu_each - self.structure.block - 1
         with np.errstate(divide="ignore"):
             covariance = self.psi_each / along(np.where(free > 0, free, 0.0), self.psi_each)
-        each = self.structure.matrix(covariance) / self.kappa[..., None, None]
-        each = np.where(np.isnan(each), np.inf, each)
-        return np.asarray(scipy.linalg.block_diag(*each.reshape(-1, self.columns, self.columns)))
+        blocks = self.structure.matrix(covariance) / self.kappa[..., None, None]
+        blocks = np.where(np.isnan(blocks), np.inf, blocks)
+        return np.asarray(scipy.linalg.block_diag(*blocks.reshape(-1, self.columns, self.columns)))
 
     def _covariance_of_entries(self) -> np.ndarray:
         flat = zip(np.ravel(self.nu), self.psi.reshape(-1, *self.structure.shape), strict=True)

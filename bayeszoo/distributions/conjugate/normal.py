@@ -1,4 +1,4 @@
-"""Numbers with conjugate priors on mean and variance, or on one of them where the other is known."""
+"""Gaussian numbers with conjugate priors of mean and variance, or of one of them if the other is known."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from bayeszoo.foundation.named import Arrays, Params
 
 @dataclass(frozen=True, eq=False)
 class Normal(Block[Moments]):
-    """Numbers (n,), NaN where missing; variance ~ InvGamma(a, scale b), mean ~ N(m, variance / kappa), all (*axes).
+    """Numbers (n,), NaN: missing; variance ~ InvGamma(a, scale b), mean ~ N(m, variance / kappa), all (*axes).
 
-    The posterior is of the same kind: kappa and 2 a grow by the number of rows, m moves to their mean in proportion,
-    and 2 b grows by their scatter and by the conflict of their mean with m. Murphy 2007, "Conjugate Bayesian analysis
-    of the Gaussian distribution", has its three cases; ``names`` are the unknown parameters.
+    The posterior has the same form: kappa and 2 a grow by the number of rows, m moves towards their mean,
+    and 2 b grows by their scatter and by the distance of their mean from m. Murphy 2007, "Conjugate Bayesian analysis
+    of the Gaussian distribution", has the three cases; ``names`` are the unknown parameters.
 
-    Means are known, and are m, where kappa is infinite in all laws: as if they had been seen in any number of rows.
-    Variances are known where ``variance`` is given; then a and b mean nothing. With ``precision`` the second parameter
-    is 1 / variance, whose prior is Gamma(a, rate b).
+    If kappa is infinite in all laws, means are known and equal m.
+    If ``variance`` is given, variances are known and a and b are not used. With ``precision`` the second parameter
+    is 1 / variance, with prior Gamma(a, rate b).
     """
 
     m: np.ndarray
@@ -43,26 +43,26 @@ class Normal(Block[Moments]):
 
     def __post_init__(self) -> None:
         if np.isinf(self.kappa).any() and not self.mean_known:
-            problem = "kappa is infinite for some laws and not for others: means are known in all of them, or in none"
+            problem = "kappa is infinite for some laws and not for others: means must be known in all or in none"
             raise InputError(problem, "out_of_range", hint="use two blocks, or a large kappa")
 
     @property
     def own(self) -> tuple[int, ...]:
-        """No parameter has axes of its own."""
+        """All parameters are scalars."""
         return (0,) * len(self.names)
 
     @property
     def free_parameters(self) -> int:
-        """1 for each mean, and for each variance, that is not known."""
+        """One for each unknown mean and each unknown variance."""
         return len(self.names) * math.prod(self.axes)
 
     @cached_property
     def mean_known(self) -> bool:
-        """Whether the means are no parameters."""
+        """Whether the means are known."""
         return bool(np.isinf(self.kappa).all())
 
     def means_and_variances(self, params: Params) -> tuple[Any, Any]:
-        """Return both from the parameters, and where they are none the known ones, which have no axes of draws."""
+        """Return means and variances from the parameters; known ones have no axes of draws."""
         values = [np.asarray(params[name], dtype=np.float64) for name in self.names]
         return self._both(values)
 
@@ -72,7 +72,7 @@ class Normal(Block[Moments]):
         return (self.m if self.mean_known else values[0]), (1 / values[-1] if self.precision else values[-1])
 
     def _named(self, mean: Any, variance: Any) -> dict[str, np.ndarray]:
-        """Return the parameters among means and variances."""
+        """Return the unknown parameters from means and variances."""
         values = [] if self.mean_known else [mean]
         if self.variance is None:
             values.append(1 / variance if self.precision else variance)
@@ -85,7 +85,7 @@ class Normal(Block[Moments]):
 
     @property
     def moments_below(self) -> float:
-        """Twice the least a: a new row is Student t with 2 a degrees of freedom where its variance is not known."""
+        """Twice the smallest a: with unknown variance a new row is Student t with 2 a degrees of freedom."""
         return math.inf if self.variance is not None else float(2 * np.min(self.a))
 
     def statistics(self, rows: Arrays, weights: np.ndarray) -> Moments:
@@ -95,11 +95,11 @@ class Normal(Block[Moments]):
         return Moments.weighted(y[~missing], weights[~missing]) if missing.any() else Moments.weighted(y, weights)
 
     def each(self, rows: Arrays) -> Moments:
-        """Return each row as a mean."""
+        """Return the statistics of each row alone."""
         y = self._column(rows)
-        seen = ~np.isnan(y)
-        nothing = np.zeros(y.shape)
-        return Moments(seen.astype(np.float64), np.where(seen, y, 0.0), nothing, nothing)
+        is_observed = ~np.isnan(y)
+        zeros = np.zeros(y.shape)
+        return Moments(is_observed.astype(np.float64), np.where(is_observed, y, 0.0), zeros, zeros)
 
     def _at(self, rows: Arrays, mean: npt.ArrayLike, variance: npt.ArrayLike, gap: object = 0.0) -> np.ndarray:
         y = self._column(rows)
@@ -112,21 +112,21 @@ class Normal(Block[Moments]):
         return self._at(rows, *self._both(self._at_rows(params)))
 
     def expected_log_density(self, rows: Arrays) -> np.ndarray:
-        """Return its mean over the parameters, (n, *axes)."""
+        """Return the mean of `log_density` over the parameters, (n, *axes)."""
         gap = -1 / self.kappa + (digamma_less_log(self.a) if self.variance is None else 0.0)
         return self._at(rows, self.m, self._typical_variance, gap / 2)
 
     def expected_squares(self, rows: Arrays) -> np.ndarray:
-        """Return the mean of the squared distance of each row from the mean in units of the variance, (n, *axes)."""
+        """Return the expected squared distance of each row from the mean over the variance, (n, *axes)."""
         return np.asarray(np.square(self._column(rows) - self.m) / self._typical_variance + 1 / self.kappa)
 
     @property
     def expected_log_precision(self) -> Any:
-        """The mean of the logarithm of the inverse of the variance, (*axes)."""
+        """The expected log precision, (*axes)."""
         return (digamma_less_log(self.a) if self.variance is None else 0.0) - np.log(self._typical_variance)
 
     def _growth(self, stats: Moments) -> Any:
-        """Return what rows add to the sum of squares about m, given the prior of the mean."""
+        """Return the growth of 2 b by the rows: their squares about m, the mean integrated out."""
         return stats.scatter + stats.n / (1 + stats.n / self.kappa) * stats.less(self.m) ** 2
 
     def updated(self, stats: Moments) -> Self:
@@ -136,7 +136,7 @@ class Normal(Block[Moments]):
         return replace(self, m=moved, kappa=kappa, a=self.a + stats.n / 2, b=self.b + self._growth(stats) / 2)
 
     def log_evidence(self, stats: Moments) -> np.ndarray:
-        """Log density of the ordered rows, (..., *axes): a multivariate Student t, or normal."""
+        """Log marginal likelihood of the ordered rows, (..., *axes): multivariate Student t, or normal."""
         half, growth, of_mean = stats.n / 2, self._growth(stats), -np.log1p(stats.n / self.kappa) / 2
         if self.variance is not None:
             return np.asarray(of_mean - half * np.log(2 * math.pi * self.variance) - growth / (2 * self.variance))
@@ -154,7 +154,7 @@ class Normal(Block[Moments]):
         return np.broadcast_to(information.entropy_of_normals(np.log(variance), 1), shape)
 
     def entropy_moments(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return mean and sd of the entropy, (*axes): the log of a variance is that of an inverse gamma variable."""
+        """Return mean and sd of the entropy, (*axes), from the log of an inverse gamma variable."""
         mean = information.entropy_of_normals(-np.asarray(self.expected_log_precision), 1)
         sd = np.sqrt(scipy.special.polygamma(1, self.a)) / 2 if self.variance is None else 0.0
         return mean + np.zeros(self.axes), sd + np.zeros(self.axes)
@@ -165,7 +165,7 @@ class Normal(Block[Moments]):
         return np.asarray((variance / v - 1 - np.log(variance / v) + np.square(mean - m) / v) / 2)
 
     def typical(self) -> dict[str, np.ndarray]:
-        """Return means, and the inverses of the mean precisions, or these."""
+        """Return means, and inverse mean precisions or mean precisions."""
         return self._named(self.m, self._typical_variance)
 
     def mode(self) -> dict[str, np.ndarray]:
@@ -180,12 +180,12 @@ class Normal(Block[Moments]):
 
     def mle(self, stats: Moments) -> dict[str, np.ndarray]:
         """Return mean and variance of the rows."""
-        about = np.asarray(stats.about(self.m) if self.mean_known else stats.scatter)
-        unseen = ~(np.asarray(stats.n) > 0)
-        if np.any(unseen | (about <= 0 if self.variance is None else False)):
-            what = "there are no observations" if np.any(unseen) else "the observations do not differ"
-            raise NumericalError(f"no maximum-likelihood estimate: {what}", "no_maximum")
-        return self._named(stats.mean, about / stats.n)
+        squares = np.asarray(stats.about(self.m) if self.mean_known else stats.scatter)
+        has_no_rows = ~(np.asarray(stats.n) > 0)
+        if np.any(has_no_rows | (squares <= 0 if self.variance is None else False)):
+            reason = "there are no observations" if np.any(has_no_rows) else "the observations do not differ"
+            raise NumericalError(f"no maximum-likelihood estimate: {reason}", "no_maximum")
+        return self._named(stats.mean, squares / stats.n)
 
     def log_each(self, params: Params) -> np.ndarray:
         """Log density of means and variances, (..., *axes)."""
@@ -218,7 +218,7 @@ class Normal(Block[Moments]):
         return self._named(mean, variance)
 
     def marginals(self) -> dict[str, Marginal]:
-        """Return means, Student t or normal, and variances, inverse gamma, or precisions, gamma."""
+        """Return the marginals: means Student t or normal, variances inverse gamma, precisions gamma."""
         scale = np.sqrt(self._typical_variance / self.kappa)
         mean = frozen.norm(self.m, scale) if self.variance is not None else frozen.t(2 * self.a, self.m, scale)
         second = frozen.gamma(self.a, scale=1 / self.b) if self.precision else frozen.invgamma(self.a, scale=self.b)
@@ -233,6 +233,6 @@ class Normal(Block[Moments]):
 
 
 def spread(stats: Moments) -> float:
-    """Return the variance of all rows, from the moments of their parts along one axis."""
+    """Return the variance of all rows, from the moments of sets of rows along one axis."""
     total = float(positive_or(stats.n.sum()))
     return float(stats.scatter.sum() + stats.n @ (stats.mean - stats.n @ stats.mean / total) ** 2) / total

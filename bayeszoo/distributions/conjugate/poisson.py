@@ -24,11 +24,11 @@ from bayeszoo.foundation.named import Arrays, Params
 
 @dataclass(frozen=True, eq=False)
 class Poisson(Block[Events]):
-    """Counts (n,), -1 where missing; the rate of a unit of exposure ~ Gamma(a, rate b), both (*axes).
+    """Counts (n,), -1: missing; the rate per unit of exposure ~ Gamma(a, rate b), both (*axes).
 
-    ``exposure`` is the column of the rows' exposures, each 1 where there is none. The posterior
-    is Gamma(a + events, rate b + exposure). Densities are distances from their largest value: of a count of 1e12 the
-    terms of k log(rate) - rate - log(k!) are near 3e13, and their sum would be off by hundredths.
+    ``exposure`` names the column of exposures, by default 1. The posterior
+    is Gamma(a + events, rate b + exposure). Densities are distances from their maximum: for a count of 1e12 the
+    terms of k log(rate) - rate - log(k!) are near 3e13, and their sum would have errors of 0.01.
     """
 
     a: np.ndarray
@@ -38,15 +38,15 @@ class Poisson(Block[Events]):
 
     @property
     def unbounded(self) -> str:
-        """Say so where a is below 1."""
+        """The reason if a is below 1."""
         return self._grows(self.a < 1, "a", f"{self.names[0]} goes to 0")
 
     def _counts(self, rows: Arrays, ndim: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return counts, exposures and which rows are not missing, each with N axes."""
+        """Return counts, exposures and whether rows are observed, each with N axes."""
         y = np.asarray(rows[self.column])
         y = y.reshape(len(y), *(1,) * (ndim - 1))
-        exposure, seen = np.asarray(rows[self.exposure]).reshape(y.shape) if self.exposure else 1.0, y >= 0
-        return np.where(seen, y, 0.0), np.where(seen, exposure, 0.0), seen
+        exposure, is_observed = np.asarray(rows[self.exposure]).reshape(y.shape) if self.exposure else 1.0, y >= 0
+        return np.where(is_observed, y, 0.0), np.where(is_observed, exposure, 0.0), is_observed
 
     def statistics(self, rows: Arrays, weights: np.ndarray) -> Events:
         """Add up events and exposure."""
@@ -59,15 +59,15 @@ class Poisson(Block[Events]):
         return Events(y, exposure, log_peak(y), np.zeros(y.shape))
 
     def _at(self, rates: object, rows: Arrays, gap: object = 0.0) -> np.ndarray:
-        y, exposure, seen = self._counts(rows, 1 + len(self.axes))
-        return np.where(seen, log_peak(y) - deviance(y, exposure * rates) + y * gap, 0.0)
+        y, exposure, is_observed = self._counts(rows, 1 + len(self.axes))
+        return np.where(is_observed, log_peak(y) - deviance(y, exposure * rates) + y * gap, 0.0)
 
     def log_density(self, params: Params, rows: Arrays) -> np.ndarray:
         """Log Poisson mass, (..., n, *axes)."""
         return self._at(self._at_rows(params)[0], rows)
 
     def expected_log_density(self, rows: Arrays) -> np.ndarray:
-        """Return its mean over the rates, (n, *axes)."""
+        """Return the mean of `log_density` over the rates, (n, *axes)."""
         return self._at(self.a / self.b, rows, digamma_less_log(self.a))
 
     def updated(self, stats: Events) -> Self:
@@ -75,20 +75,20 @@ class Poisson(Block[Events]):
         return replace(self, a=self.a + stats.events, b=self.b + stats.exposure)
 
     def log_evidence(self, stats: Events) -> np.ndarray:
-        """Log mass of the ordered counts: that of their sum, negative binomial, and theirs given it."""
+        """Log marginal likelihood of the ordered counts: negative binomial for their sum, plus theirs given the sum."""
         pooled = log_negative_binomial(stats.events, self.a, self.b, stats.exposure)
         return pooled - log_peak(stats.events) + stats.peaks - stats.deviance
 
     def row_mean(self, params: Params) -> np.ndarray:
-        """Return the rates: the mean of a count of exposure 1."""
+        """Return the rates: the mean of a count with exposure 1."""
         return np.asarray(params[self.names[0]])
 
     def entropy(self, params: Params) -> np.ndarray:
-        """Return the entropy of a count of exposure 1, (..., *axes)."""
+        """Return the entropy of a count with exposure 1, (..., *axes)."""
         return information.entropy_of_rates(np.asarray(params[self.names[0]]))
 
     def row_divergence(self, params: Params, other: Self, others: Params) -> np.ndarray:
-        """Return KL of a count of exposure 1, (..., *axes): the deviance."""
+        """Return KL of a count with exposure 1, (..., *axes): the deviance."""
         return deviance(params[self.names[0]], others[other.names[0]])
 
     def typical(self) -> dict[str, np.ndarray]:

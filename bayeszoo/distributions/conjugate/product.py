@@ -1,4 +1,4 @@
-"""Several laws side by side: parameters that are independent, and columns that are independent given the parameters."""
+"""Products of laws: independent parameters, and columns that are independent given the parameters."""
 
 from __future__ import annotations
 
@@ -26,35 +26,39 @@ class Several(Stats):
     parts: tuple[Any, ...] = ()
 
     def __add__(self, other: Self) -> Self:
-        return replace(self, parts=tuple(own + more for own, more in zip(self.parts, other.parts, strict=True)))
+        return replace(
+            self, parts=tuple(part + other_part for part, other_part in zip(self.parts, other.parts, strict=True))
+        )
 
     def __sub__(self, other: Self) -> Self:
-        return replace(self, parts=tuple(own - less for own, less in zip(self.parts, other.parts, strict=True)))
+        return replace(
+            self, parts=tuple(part - other_part for part, other_part in zip(self.parts, other.parts, strict=True))
+        )
 
     def __getitem__(self, index: object) -> Self:
         return replace(self, parts=tuple(part[index] for part in self.parts))
 
     def discounted(self, factor: float) -> Self:
-        """Return the statistics of data that count ``factor`` times."""
+        """Return the statistics of data with weight ``factor``."""
         return replace(self, parts=tuple(part.discounted(factor) for part in self.parts))
 
 
 @dataclass(frozen=True, eq=False)
 class LabelledStats(Several):
-    """Those of a model whose prior has entries by the labels along the data's axes, which it keeps."""
+    """`Several` with the labels of the data, for a prior with entries by label."""
 
     labels: Arrays = field(default_factory=lambda: MappingProxyType({}))
 
 
 @dataclass(frozen=True, eq=False)
 class Product:
-    """Priors of several laws, independent; those of known parameters have none."""
+    """Independent priors of several laws; known laws have no prior."""
 
     laws: tuple[Law[Any], ...]
 
     @cached_property
     def blocks(self) -> tuple[Block[Any], ...]:
-        """The priors of all parameters that are not known."""
+        """The priors of all unknown parameters."""
         return tuple(block for law in self.laws for block in law.blocks)
 
     @property
@@ -64,35 +68,35 @@ class Product:
 
     @property
     def free_parameters(self) -> int:
-        """How many numbers the likelihood is maximized over."""
+        """The number of free parameters."""
         return sum(block.free_parameters for block in self.blocks)
 
     @property
     def unbounded(self) -> str:
-        """Why the density has no maximum; nothing where it has one."""
+        """Why the density has no maximum; empty if it has one."""
         return next((block.unbounded for block in self.blocks if block.unbounded), "")
 
     @property
     def moments_below(self) -> float:
-        """The order below which moments of a new row exist in each of the laws."""
+        """The order below which moments of a new row exist in all laws."""
         return min((block.moments_below for block in self.blocks), default=math.inf)
 
     def updated(self, stats: Several) -> Self:
         """Return the posterior given statistics."""
         pairs = zip(self.laws, stats.parts, strict=True)
-        return type(self)(tuple(law.updated(own) for law, own in pairs))
+        return type(self)(tuple(law.updated(stats_of_law) for law, stats_of_law in pairs))
 
     def mode(self) -> dict[str, np.ndarray]:
-        """Return where the density is highest."""
+        """Return the mode of the density."""
         return {name: value for block in self.blocks for name, value in block.mode().items()}
 
     def mle(self, stats: Several) -> dict[str, np.ndarray]:
         """Return the maximum of the likelihood."""
-        each = (law.mle(own) for law, own in zip(self.laws, stats.parts, strict=True))
-        return {name: value for part in each for name, value in part.items()}
+        estimates = (law.mle(stats_of_law) for law, stats_of_law in zip(self.laws, stats.parts, strict=True))
+        return {name: value for part in estimates for name, value in part.items()}
 
     def typical(self) -> dict[str, np.ndarray]:
-        """Return a point in the middle, never on an edge."""
+        """Return a central point, never on an edge."""
         return {name: value for block in self.blocks for name, value in block.typical().items()}
 
     def logpdf(self, params: Params) -> Any:
@@ -101,7 +105,7 @@ class Product:
 
     def divergence(self, prior: Self) -> float:
         """Return KL(self || prior) in nats."""
-        return sum(own.divergence(before) for own, before in zip(self.blocks, prior.blocks, strict=True))
+        return sum(block.divergence(prior_block) for block, prior_block in zip(self.blocks, prior.blocks, strict=True))
 
     def posterior(self) -> Posterior:
         """Return the distribution of all parameters."""
@@ -113,7 +117,7 @@ class Product:
 
 
 class Expected[P: Product](NamedTuple):
-    """Expected statistics of an E-step, and the prior that they update: what M-steps ask for."""
+    """Expected statistics of an E-step, and the prior to update: the argument of M-steps."""
 
     stats: Several
     prior: P
@@ -123,12 +127,12 @@ class Expected[P: Product](NamedTuple):
         return self.prior.updated(self.stats)
 
     def pooled(self, other: Self) -> Self:
-        """Return the statistics of both sets of rows."""
+        """Return the statistics of both sets of rows together."""
         return self._replace(stats=self.stats + other.stats)
 
 
 class Factors[P: Product](NamedTuple):
-    """q(theta) of variational Bayes, and the prior."""
+    """q(theta) of variational Bayes, with the prior."""
 
     q: P
     prior: P
@@ -141,15 +145,15 @@ class Factors[P: Product](NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Features(Product, Law[Several]):
-    """Columns that are independent given the parameters, each with a law of the same axes; a cell may be missing."""
+    """Columns that are independent given the parameters, with laws of the same axes; cells may be missing."""
 
     @property
     def axes(self) -> tuple[int, ...]:
-        """The shape of the laws that stand side by side."""
+        """The shape of the array of laws."""
         return self.laws[0].axes
 
     def at(self, params: Params) -> Params:
-        """Return the values of all parameters, known ones among them."""
+        """Return the values of all parameters, including known ones."""
         return {name: value for law in self.laws for name, value in law.at(params).items()}
 
     def statistics(self, rows: Arrays, weights: np.ndarray) -> Several:
@@ -157,7 +161,7 @@ class Features(Product, Law[Several]):
         return Several(tuple(law.statistics(rows, weights) for law in self.laws))
 
     def statistics_by(self, codes: np.ndarray, rows: Arrays) -> Several:
-        """Return the statistics of each column, of rows of known places (n,) along the one axis."""
+        """Return the statistics of each column, from rows that belong to the law with number ``codes`` (n,)."""
         return Several(tuple(law.statistics_by(codes, rows) for law in self.laws))
 
     def apart(self, rows: Arrays) -> Iterator[tuple[Law[Any], Arrays]]:
@@ -169,17 +173,17 @@ class Features(Product, Law[Several]):
         return np.asarray(reduce(add, (law.log_density(params, rows) for law in self.laws)))
 
     def expected_log_density(self, rows: Arrays) -> np.ndarray:
-        """Return its mean over the parameters, (n, *axes)."""
+        """Return the mean of `log_density` over the parameters, (n, *axes)."""
         return np.asarray(reduce(add, (law.expected_log_density(rows) for law in self.laws)))
 
     def log_predictive(self, rows: Arrays) -> np.ndarray:
-        """Log density of each row by itself, parameters integrated out, (n, *axes)."""
+        """Log predictive density of each row alone, (n, *axes)."""
         return np.asarray(reduce(add, (law.log_predictive(rows) for law in self.laws)))
 
     def log_evidence(self, stats: Several) -> np.ndarray:
-        """Log density of the ordered rows, parameters integrated out, (..., *axes)."""
+        """Log marginal likelihood of the ordered rows, (..., *axes)."""
         pairs = zip(self.laws, stats.parts, strict=True)
-        return np.asarray(reduce(add, (law.log_evidence(own) for law, own in pairs)))
+        return np.asarray(reduce(add, (law.log_evidence(stats_of_law) for law, stats_of_law in pairs)))
 
     def row_mean(self, params: Params) -> np.ndarray:
         """Return the mean of each column, (..., *axes, columns)."""

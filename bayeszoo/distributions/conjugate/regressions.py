@@ -1,4 +1,4 @@
-"""Linear regressions side by side, each with a conjugate prior of its weights and of the variance of its noise."""
+"""Arrays of linear regressions, each with a conjugate prior of weights and noise variance."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from bayeszoo.errors import NoRowLaw, NumericalError
 from bayeszoo.foundation.named import Arrays, Params
 
 DEPENDENT = 1e-10
-"""A column is a sum of earlier ones if they leave less than this share of it."""
+"""Largest unexplained share of a column that counts as a linear combination of earlier ones."""
 EXACT = 1e-12
-"""Share of the squares of the outcome below which a squared error may be rounding: products of 16 digits are summed."""
+"""Share of the outcome's squares below which a squared error may be rounding, in sums of products of 16 digits."""
 
 
 @dataclass(frozen=True, eq=False)
 class Regressions(Block[Moments]):
-    """Numbers about weighted sums of terms; sigma2 ~ InvGamma(a, scale b), w ~ N(m, sigma2 (R'R)^-1).
+    """Numbers with noise about weighted sums of terms; sigma2 ~ InvGamma(a, scale b), w ~ N(m, sigma2 (R'R)^-1).
 
     ``m`` (*axes, T), the ``root`` R (*axes, T, T), upper triangular with a positive diagonal, ``a`` and ``b`` (*axes);
-    ``design`` returns the terms (n, T) of rows. The posterior is of the same kind: R'R grows by the products of the
-    terms, 2 a by the number of rows, and 2 b by the least sum of the squared errors and of the squared distance of the
-    weights from m. All come from one triangular factor of the prior's rows and of few with the moments of the data, so
+    ``design`` returns the terms (n, T) of rows. The posterior has the same form: R'R grows by the products of the
+    terms, 2 a by the number of rows, and 2 b by the minimum of the squared errors plus the squared distance of the
+    weights from m. All come from one triangular factor of rows of the prior and rows with the moments of the data, so
     that neither an outcome near 1e9 nor terms of different units lose digits. Murphy 2012, section 7.6.3; Golub and Van
     Loan 2013, section 5.3.
     """
@@ -52,12 +52,12 @@ class Regressions(Block[Moments]):
 
     @property
     def free_parameters(self) -> int:
-        """The weights and one variance of each regression."""
+        """The number of weights, and one variance for each regression."""
         return self.m.size + self.a.size
 
     @property
     def moments_below(self) -> float:
-        """Twice the least a: a new row is Student t with 2 a degrees of freedom."""
+        """Twice the smallest a: a new row is Student t with 2 a degrees of freedom."""
         return float(2 * np.min(self.a))
 
     def _joined(self, rows: Arrays) -> np.ndarray:
@@ -68,27 +68,27 @@ class Regressions(Block[Moments]):
         return Moments.weighted(self._joined(rows), weights, Matrices(self.terms + 1))
 
     def each(self, rows: Arrays) -> Moments:
-        """Return each row as a mean."""
+        """Return the statistics of each row alone."""
         joined = self._joined(rows)
         joined = joined.reshape(len(joined), *(1,) * len(self.axes), self.terms + 1)
         return Moments(np.ones(joined.shape[:-1]), joined, joined[..., None] * np.zeros(self.terms + 1), 0 * joined)
 
     def _rows(self, stats: Moments) -> np.ndarray:
-        """Return T + 2 rows of terms and of the outcome less that at m, with the products of those of the data."""
-        mean, rest = stats.mean, np.broadcast_to(stats.rest, np.shape(stats.mean))
-        away = (mean[..., -1] - np.sum(mean[..., :-1] * self.m, axis=-1)) + (
-            rest[..., -1] - np.sum(rest[..., :-1] * self.m, axis=-1)
+        """Return T + 2 rows, of terms and of the outcome minus its prediction at m, with the data's products."""
+        mean, rounding = stats.mean, np.broadcast_to(stats.rest, np.shape(stats.mean))
+        mean_error = (mean[..., -1] - np.sum(mean[..., :-1] * self.m, axis=-1)) + (
+            rounding[..., -1] - np.sum(rounding[..., :-1] * self.m, axis=-1)
         )
         factor = _root(np.asarray(stats.scatter))
-        about = factor[..., -1] - (factor[..., :-1] @ self.m[..., None])[..., 0]
-        terms = np.broadcast_to(mean[..., :-1] + rest[..., :-1], (*away.shape, self.terms))
-        factor = np.broadcast_to(factor[..., :-1], (*about.shape, self.terms))
-        rows = np.concatenate([factor, about[..., None]], axis=-1)
-        first = np.concatenate([terms, away[..., None]], axis=-1) * np.sqrt(np.asarray(stats.n))[..., None]
+        errors = factor[..., -1] - (factor[..., :-1] @ self.m[..., None])[..., 0]
+        terms = np.broadcast_to(mean[..., :-1] + rounding[..., :-1], (*mean_error.shape, self.terms))
+        factor = np.broadcast_to(factor[..., :-1], (*errors.shape, self.terms))
+        rows = np.concatenate([factor, errors[..., None]], axis=-1)
+        first = np.concatenate([terms, mean_error[..., None]], axis=-1) * np.sqrt(np.asarray(stats.n))[..., None]
         return np.concatenate([first[..., None, :], rows], axis=-2)
 
     def _solved(self, stats: Moments) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the step from m, the root of the precision over the noise's, and the misfit of the posterior."""
+        """Return the posterior's step from m, its root R, and its misfit."""
         rows = self._rows(stats)
         prior = np.concatenate([self.root, np.zeros((*self.m.shape, 1))], axis=-1)
         prior = np.broadcast_to(prior, (*rows.shape[:-2], *prior.shape[-2:]))
@@ -108,7 +108,7 @@ class Regressions(Block[Moments]):
         return np.asarray(log_evidence_over_variance(misfit, growth, stats.n, self.a, self.b))
 
     def lines(self, w: Any, rows: Arrays) -> np.ndarray:
-        """Return the weighted sums of the terms of rows under weights (..., *axes, T), (..., n, *axes)."""
+        """Return weighted sums of the terms of rows, (..., n, *axes), under weights (..., *axes, T)."""
         return np.moveaxis(np.asarray(w) @ self.design(rows).T, -1, -1 - len(self.axes))
 
     def _spread(self, rows: Arrays) -> np.ndarray:
@@ -119,16 +119,16 @@ class Regressions(Block[Moments]):
     def log_density(self, params: Params, rows: Arrays) -> np.ndarray:
         """Log normal density, (..., n, *axes)."""
         w, variance = (params[name] for name in self.names)
-        each = np.expand_dims(np.asarray(variance, dtype=np.float64), -1 - len(self.axes))
-        return np.asarray(log_normal(self._column(rows), self.lines(w, rows), each))
+        variance_of_rows = np.expand_dims(np.asarray(variance, dtype=np.float64), -1 - len(self.axes))
+        return np.asarray(log_normal(self._column(rows), self.lines(w, rows), variance_of_rows))
 
     def expected_log_density(self, rows: Arrays) -> np.ndarray:
-        """Return its mean over the parameters, (n, *axes)."""
-        at = log_normal(self._column(rows), self.lines(self.m, rows), self.b / self.a)
-        return np.asarray(at + (digamma_less_log(self.a) - self._spread(rows)) / 2)
+        """Return the mean of `log_density` over the parameters, (n, *axes)."""
+        at_typical = log_normal(self._column(rows), self.lines(self.m, rows), self.b / self.a)
+        return np.asarray(at_typical + (digamma_less_log(self.a) - self._spread(rows)) / 2)
 
     def log_predictive(self, rows: Arrays) -> np.ndarray:
-        """Log density of each row by itself, (n, *axes): Student t."""
+        """Log predictive density of each row alone, (n, *axes): Student t."""
         scale = np.sqrt(self.b / self.a * (1 + self._spread(rows)))
         return np.asarray(frozen.t(2 * self.a, self.lines(self.m, rows), scale).logpdf(self._column(rows)))
 
@@ -137,7 +137,7 @@ class Regressions(Block[Moments]):
         raise NoRowLaw("the mean of a row of a regression depends on its features", "no_row_law")
 
     def typical(self) -> dict[str, np.ndarray]:
-        """Return mean weights, and the inverses of the mean precisions."""
+        """Return mean weights, and inverse mean precisions."""
         return dict(zip(self.names, (self.m, self.b / self.a), strict=True))
 
     def mode(self) -> dict[str, np.ndarray]:
@@ -145,14 +145,14 @@ class Regressions(Block[Moments]):
         return dict(zip(self.names, (self.m, self.b / (self.a + 1 + self.terms / 2)), strict=True))
 
     def mle(self, stats: Moments) -> dict[str, np.ndarray]:
-        """Return least squares, and the mean squared errors."""
+        """Return least-squares weights, and mean squared errors."""
         self._require_observed(np.asarray(stats.n))
         rows = self._rows(stats)
         factor = np.linalg.qr(rows, mode="r")
         root, error = factor[..., :-1, :-1], np.square(factor[..., -1, -1])
         size = np.sqrt(np.sum(np.square(rows), axis=-2))
-        left = np.abs(np.diagonal(root, axis1=-2, axis2=-1)) <= DEPENDENT * size[..., :-1]
-        _refuse(np.any(left, axis=-1), "the terms of the rows", "depend on each other")
+        is_dependent = np.abs(np.diagonal(root, axis1=-2, axis2=-1)) <= DEPENDENT * size[..., :-1]
+        _refuse(np.any(is_dependent, axis=-1), "the terms of the rows", "are linearly dependent")
         _refuse(error <= EXACT * np.square(size[..., -1]), "the rows", "are fitted exactly")
         w = self.m + _times(np.linalg.inv(root), factor[..., :-1, -1])
         return dict(zip(self.names, (w, error / np.asarray(stats.n)), strict=True))
@@ -178,37 +178,37 @@ class Regressions(Block[Moments]):
         return dict(zip(self.names, (self.m + np.sqrt(variance)[..., None] * noise, variance), strict=True))
 
     def marginals(self) -> dict[str, Marginal]:
-        """Return weights, Student t, and variances, inverse gamma."""
+        """Return the marginals: weights Student t, variances inverse gamma."""
         sd = np.sqrt(np.sum(np.square(np.linalg.inv(self.root)), axis=-1) * (self.b / self.a)[..., None])
         laws = frozen.t(2 * self.a[..., None], self.m, sd), frozen.invgamma(self.a, scale=self.b)
         return dict(zip(self.names, laws, strict=True))
 
     def within(self) -> dict[str, Callable[[], np.ndarray]]:
-        """Return the covariance matrix of the weights; infinite where they have no variance."""
+        """Return the covariance matrix of the weights; infinite if it does not exist."""
         return {self.names[0]: self._covariance_of_weights}
 
     def _covariance_of_weights(self) -> np.ndarray:
         inverse = np.linalg.inv(self.root)
         mean = np.divide(self.b, self.a - 1, out=np.full(self.axes, np.inf), where=self.a > 1)
-        each = inverse @ np.swapaxes(inverse, -1, -2) * mean[..., None, None]
-        return np.asarray(scipy.linalg.block_diag(*each.reshape(-1, self.terms, self.terms)))
+        blocks = inverse @ np.swapaxes(inverse, -1, -2) * mean[..., None, None]
+        return np.asarray(scipy.linalg.block_diag(*blocks.reshape(-1, self.terms, self.terms)))
 
 
 def log_evidence_over_variance(misfit: Any, log_det: Any, n: float, a0: Any, b0: Any) -> Any:
     """Return the log density of n outcomes about weights ~ N(m0, variance V0), variance ~ InvGamma(a0, b0).
 
-    ``misfit`` is the squared error of the posterior mean and its distance to the prior's, and ``log_det`` the log of
-    the determinant of V0 over that of the posterior. Bishop, PRML, 3.5.1 and exercise 3.23; Murphy 2012, 7.6.3.
+    ``misfit`` is the squared error of the posterior mean plus its squared distance from m0, and ``log_det`` the log
+    of det(V0) over that of the posterior. Bishop, PRML, 3.5.1 and exercise 3.23; Murphy 2012, 7.6.3.
     """
     scale = b0 + misfit / 2
     powers = a0 * np.log1p(misfit / (2 * b0)) + n / 2 * np.log(2 * math.pi * scale)
     return log_rising(a0, n / 2) - powers - log_det / 2
 
 
-def _refuse(bad: np.ndarray, what: str, why: str) -> None:
-    """Raise `NumericalError` where some regression has no maximum-likelihood estimate."""
-    if np.any(bad):
-        where = f" of regression {np.flatnonzero(bad)[0] + 1}" if np.ndim(bad) else ""
+def _refuse(is_bad: np.ndarray, what: str, why: str) -> None:
+    """Raise `NumericalError` if a regression has no maximum-likelihood estimate."""
+    if np.any(is_bad):
+        where = f" of regression {np.flatnonzero(is_bad)[0] + 1}" if np.ndim(is_bad) else ""
         raise NumericalError(f"no maximum-likelihood estimate: {what}{where} {why}", "no_maximum")
 
 
@@ -221,14 +221,14 @@ def _log_det(root: np.ndarray) -> Any:
 
 
 def upper_root(rows: np.ndarray) -> np.ndarray:
-    """Return the upper triangular R with R'R = rows' rows, (..., N, D), N >= D, whose diagonal is not negative."""
+    """Return the upper triangular R with R'R = rows' rows, (..., N, D), N >= D, with a nonnegative diagonal."""
     factor = np.linalg.qr(rows, mode="r")
-    signs = np.copysign(1.0, np.diagonal(factor, axis1=-2, axis2=-1))  # else rounding chooses them
+    signs = np.copysign(1.0, np.diagonal(factor, axis1=-2, axis2=-1))  # else signs depend on rounding
     return np.asarray(signs[..., None] * factor)
 
 
 def _root(scatter: np.ndarray) -> np.ndarray:
-    """Return F with F'F = scatter (..., D, D), of columns in any units."""
+    """Return F with F'F = scatter (..., D, D), accurate for columns in any units."""
     size = np.sqrt(np.diagonal(scatter, axis1=-2, axis2=-1))
     size = np.where(size > 0, size, 1.0)
     values, vectors = np.linalg.eigh(scatter / (size[..., :, None] * size[..., None, :]))
