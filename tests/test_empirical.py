@@ -285,7 +285,7 @@ class Matrix(BetaBernoulli):
         (GaussianMean(), [], "name a few"),
         (GaussianMean(), ["m0", "q"], "over q: gaussian_mean has no such numeric field; gaussian_mean has m0"),
         (GaussianMean(), ["m0", "m0"], "over m0, m0: a field is named twice"),
-        (Matrix(), "v", "over v: it is a matrix, and only numbers or vectors of numbers can be chosen; matrix has a, b"),
+        (Matrix(), "v", "over v: it is a matrix, and only numbers or vectors can be chosen; matrix has a, b"),
         (Matrix(), "intercept", "over intercept: matrix has no such numeric field"),
         (Opaque(), "a", "opaque has no closed-form evidence to maximize"),
     ],

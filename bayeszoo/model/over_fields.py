@@ -66,7 +66,7 @@ def require_fields(model: Model, names: Sequence[str]) -> None:
     for name in names:
         if name in declared and name not in numeric:
             kind = "a matrix" if declared[name].matrix else "a whole number"
-            problem = f"over {name}: it is {kind}, and only numbers or vectors of numbers can be chosen"
+            problem = f"over {name}: it is {kind}, and only numbers or vectors can be chosen"
             raise InputError(problem, "unknown_field", hint=hint)
         if name not in numeric:
             raise InputError(f"over {name}: {model.name} has no such numeric field", "unknown_field", hint=hint)
