@@ -1,1 +1,1 @@
-"""What every storey needs and no model knows: optimization, quadrature, signals, threads, and the gate's arithmetic."""
+"""Tools for all storeys, independent of models: optimization, quadrature, signals, threads, and the gate."""

@@ -1,7 +1,7 @@
 """Names of the checks of the gate.
 
-A check is stored under its code, which stays the same between versions. Most codes also have a plain name, which is
-printed. A name may have two parts: ``derived: r_hat``, or ``not_identified: rho`` with the parameter at fault.
+A check is stored under its code, which is stable between versions. Most codes also have a plain name for printing. A
+name may have two parts: ``derived: r_hat``, or ``not_identified: rho`` with the parameter at fault.
 """
 
 PLAIN = {

@@ -1,4 +1,4 @@
-"""ArviZ's diagnostics of arrays of draws, shape (chain, draw, ...); loaded when first used."""
+"""ArviZ's diagnostics of arrays of draws, shape (chain, draw, ...); ArviZ is loaded on first use."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _TAILS = (0.05, 0.95)
 _ONE_SD = (0.1586553, 0.8413447)
 _FAR = 5
 SMALLEST = 1e-70
-"""Numbers between which and the inverse squares and fourth powers of draws are ordinary."""
+"""Smallest and, inverted, largest draws whose squares and fourth powers neither underflow nor overflow."""
 _MIN_DRAWS = 4
-"""With fewer ArviZ estimates nothing."""
+"""Fewest draws of a chain for ArviZ's estimates."""
 _MOST_KEPT = 100_000
 _KEPT: OrderedDict[tuple[str, bytes], float] = OrderedDict()
-"""Diagnostics of single quantities by a digest of their draws: the gate and the summary ask for the same ones."""
+"""Cached diagnostics of quantities by a digest of their draws: gate and summary need the same ones."""
 
 
 @cache
@@ -36,7 +36,7 @@ def _arviz() -> Any:
 
 
 def _once(name: str, draws: np.ndarray, compute: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """Compute a diagnostic of each quantity, shape (chain, draw, ...), that is not known yet."""
+    """Compute a diagnostic of each quantity, shape (chain, draw, ...), or take it from the cache."""
     shape = draws.shape[:2]
     entries = np.ascontiguousarray(np.moveaxis(draws.reshape(*shape, -1), 2, 0), dtype=np.float64)
     keys = [(name, blake2b(entry, digest_size=16, key=repr(shape).encode()).digest()) for entry in entries]
@@ -53,7 +53,7 @@ def _once(name: str, draws: np.ndarray, compute: Callable[[np.ndarray], np.ndarr
 def mcse(draws: np.ndarray, method: str = "mean", prob: float | None = None) -> np.ndarray:
     """Return the Monte Carlo standard error of the "mean", "sd", "median" or "quantile" ``prob``.
 
-    It is NaN for constant draws, and for fewer than four a chain.
+    It is NaN for constant draws, and for chains of fewer than four draws.
     """
     if draws.shape[1] < _MIN_DRAWS:
         return np.full(draws.shape[2:], np.nan)
@@ -64,9 +64,9 @@ def mcse(draws: np.ndarray, method: str = "mean", prob: float | None = None) -> 
 
 
 def in_units(draws: np.ndarray) -> tuple[np.ndarray, Any]:
-    """Return draws in units whose squares neither overflow nor vanish, and these, a power of two or an array of such.
+    """Return draws divided by units whose squares neither overflow nor underflow, and these powers of two.
 
-    Each quantity, along the axes after chain and draw, has its own; ordinary numbers are left as they are.
+    Each quantity, along the axes after chain and draw, has its own unit; ordinary numbers have unit 1.
     """
     largest = np.max(np.abs(draws), axis=(0, 1), initial=0.0)
     is_ordinary = (largest == 0) | ~np.isfinite(largest) | ((largest > SMALLEST) & (largest < 1 / SMALLEST))
@@ -77,9 +77,9 @@ def in_units(draws: np.ndarray) -> tuple[np.ndarray, Any]:
 
 
 def mcse_of_independent(draws: np.ndarray, method: str = "mean", prob: float | None = None) -> np.ndarray:
-    """Return the error of the "mean", "sd" or "quantile" of independent draws: as many are effective as there are.
+    """Return the error of the "mean", "sd" or "quantile" of independent draws, which are all effective.
 
-    For a quantile it is half the distance between the order statistics that enclose it with the probability of one sd.
+    For a quantile: half the distance between the order statistics that enclose it with the probability of 1 sd.
     """
     values = draws.reshape(-1, *draws.shape[2:])
     size, squares = len(values), np.square(values - values.mean(axis=0))
@@ -98,7 +98,7 @@ def ess(draws: np.ndarray, method: str = "bulk") -> np.ndarray:
     """Return the effective sample size for "bulk", "tail" (the quantiles 0.05 and 0.95) or "mean"."""
     array_stats = _arviz()
     options = {"prob": _TAILS} if method == "tail" else {}
-    with np.errstate(divide="ignore", invalid="ignore"):  # of constant chains
+    with np.errstate(divide="ignore", invalid="ignore"):  # constant chains
         return _once(f"ess {method}", draws, lambda new: array_stats.ess(new, method=method, **options, **_AXES))
 
 
@@ -110,9 +110,9 @@ def r_hat(draws: np.ndarray) -> np.ndarray:
 
 
 def relative_efficiency(draws: Iterable[np.ndarray]) -> float:
-    """Return the mean effective sample size of all quantities over the number of draws; 1 of a single chain.
+    """Return the mean effective sample size of all quantities over the number of draws; 1 for a single chain.
 
-    It is what ArviZ's leave-one-out score takes for the dependence of draws on each other.
+    ArviZ's leave-one-out score takes it as the effect of autocorrelation.
     """
     arrays = [array for array in draws if array.size]
     chains, length = arrays[0].shape[:2]
@@ -125,7 +125,7 @@ def relative_efficiency(draws: Iterable[np.ndarray]) -> float:
 def smoothed_weights(log_likelihood: np.ndarray, efficiency: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
     """Return Pareto-smoothed, normalized log weights proportional to 1 / likelihood, and their Pareto k-hat.
 
-    Where all of the largest weights are equal there is no tail to smooth, and k-hat is -inf.
+    If the largest weights are all equal there is no tail to smooth, and k-hat is -inf.
     """
     try:
         with np.errstate(over="ignore"):  # quantiles of a tail so heavy that k-hat says all there is to say
@@ -133,8 +133,8 @@ def smoothed_weights(log_likelihood: np.ndarray, efficiency: float = 1.0) -> tup
     except ValueError:  # ties
         if np.ndim(log_likelihood) == 1:
             return np.asarray(scipy.special.log_softmax(-log_likelihood)), np.asarray(-np.inf)
-        each = [smoothed_weights(row, efficiency) for row in log_likelihood]
-        log_weights, k_hat = (np.stack([pair[i] for pair in each]) for i in (0, 1))
+        pairs = [smoothed_weights(row, efficiency) for row in log_likelihood]
+        log_weights, k_hat = (np.stack([pair[i] for pair in pairs]) for i in (0, 1))
     return np.asarray(log_weights), np.asarray(k_hat)
 
 

@@ -1,9 +1,9 @@
-"""May this result be trusted? It is ok, to be read with caution, or failed; the worst of its checks decides.
+"""The gate: verdict "ok", "caution" or "failed" for a result, the worst of its checks.
 
-A check has a limit to pass, and may have a second one up to which a miss is a caveat: the numbers are then shown with
-it. The limits are written here once; ArviZ computes the diagnostics, and this file only decides. NaN neither passes nor
-is a caveat: all chains stuck at one value give R-hat NaN and an effective sample size of 4000, which a comparison
-written the other way round lets through. Nor does a check that was not made, unless it says why it could not be.
+A check has a limit to pass, and may have a second, wider limit: up to it a miss is a caveat shown with the numbers. All
+limits are written here once; ArviZ computes the diagnostics, and this file only decides. NaN neither passes nor is a
+caveat: chains stuck at one value give R-hat NaN and an effective sample size of 4000, which a comparison written the
+other way round would let through. A missing diagnostic does not pass either, unless the check says why it is missing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MAX_R_HAT, SHOWN_R_HAT = 1.01, 1.05
 1.05, from which rstan and PyMC 3 warned, is where a warning becomes a failure: the between-chain variance is then about
 a tenth of the total."""
 APART = 1.3
-"""R-hat above which chains are taken to be in different modes, which no longer run mends."""
+"""R-hat above which chains are assumed to be in different modes, which a longer run does not repair."""
 MIN_ESS_PER_CHAIN, SHOWN_ESS = 100, 100
 """Vehtari et al. 2021 ask for 100 a chain, so that R-hat and errors can be relied on. A hundred in all are a caveat:
 the error of a mean is a tenth of the sd (Gelman et al. 2013, Bayesian Data Analysis, section 10.5)."""
@@ -45,23 +45,23 @@ DEEP = "tree_depth"
 SLOW = "which costs time, and shows in the effective sample size"
 """Caveat of transitions at the largest tree depth: Stan's guide to its warnings calls them a matter of efficiency."""
 MAX_K_HAT = 0.7
-"""Above it importance weights have no usable variance (Vehtari et al. 2024)."""
+"""Pareto shape above which importance weights have no usable variance (Vehtari et al. 2024)."""
 MAX_MEAN_GAP, SHOWN_MEAN_GAP = 0.1, 0.5
-"""Error of an approximation's mean, in sd of the posterior: up to the first ok, up to the second shown with it."""
+"""Error of an approximation's mean, in sd of the posterior: ok up to the first, shown up to the second."""
 MAX_SD_GAP, SHOWN_SD_RATIO = 0.1, 2.0
-"""An approximation's sd over the posterior's: ok within the first of 1, and shown up to the second, or its inverse."""
+"""Ratio of an approximation's sd to the posterior's: ok within the first of 1, shown to the second or its inverse."""
 MAX_QUANTILE_GAP = 0.5
-"""Error of an approximation's quantile, in sd of the posterior: the limits of mean and sd alone come to .3 at 2 sd."""
+"""Error of an approximation's quantile, in sd of the posterior: the limits of mean and sd imply 0.3 at 2 sd."""
 AGREEMENT, MAX_Z = "closed_form_z", 6.0
-"""By chance a share of draws is 6 errors off once in 5e8 numbers; with 400 effective draws and a share of .1, 1e7."""
+"""By chance a share of draws is off by 6 errors once in 5e8 cases; with 400 effective draws and a share of .1, 1e7."""
 STRUCTURAL = ("chains", "draws", "non_finite_draws", "stuck_chains", "repeated_chains")
 """Checks that a longer run cannot repair."""
 MIXING = ("non_finite_draws", "r_hat", "ess_bulk", "ess_tail")
-"""Checks of each quantity by itself."""
+"""Checks made for each quantity."""
 
 _SHARES = (0.1, 0.5, 0.9)
 _EQUAL = 0.01
-"""Nats within which importance weights are equal."""
+"""Nats within which importance weights count as equal."""
 _MAXDEPTH = ("maxdepth_reached", "reached_max_treedepth")  # nutpie, PyMC
 _LOG_DENSITY = ("logp", "lp")  # nutpie, PyMC
 
@@ -76,60 +76,60 @@ def pareto_k(log_weights: np.ndarray) -> float:
 
     Notes
     -----
-    Weights that lie within a hundredth of each other are equal: q is then the posterior at every draw, and the shape of
-    what little is left of a tail, which may be large, says nothing.
+    Weights within a hundredth of each other count as equal: q is then the posterior at every draw, and the shape of the
+    remaining tail, which may be large, has no meaning.
 
-    ``psislw`` wants log *likelihoods* and negates its argument, so it is given the negative of the log weights;
+    ``psislw`` expects log *likelihoods* and negates its argument, so it receives the negative log weights;
     ``pareto_khat(log_weights=True)`` of arviz-stats 1.3.3 drops the flag and must not be used.
     """
     if not np.isfinite(log_weights).all():
         return math.nan
     if np.ptp(log_weights) < _EQUAL:
         return -math.inf
-    if np.ptp(np.sort(log_weights)[-len(log_weights) // 5 :]) < 1e-9:  # the largest are all equal: there is no tail
+    if np.ptp(np.sort(log_weights)[-len(log_weights) // 5 :]) < 1e-9:  # the largest are all equal: no tail
         return -math.inf
     return float(diagnostics.smoothed_weights(-log_weights)[1])
 
 
 def check_agreement(draws: Mapping[str, np.ndarray], marginals: Mapping[str, Any]) -> list[Check]:
-    """Check that the shares of draws (chain, draw, ...) below exact quantiles are what they must be.
+    """Check that the shares of draws (chain, draw, ...) below exact quantiles agree with their probabilities.
 
-    Where they are not, the density that was sampled or the closed form is wrong, and no other check of draws sees it.
-    Shares have normal errors whatever the tails are. Entries whose quantiles are one number, as 0, are left out. Of a
-    distribution with an atom the share up to it is more than the level of its quantile.
+    If they do not, the sampled density or the closed form is wrong; no other check of draws detects this. Shares have
+    normal errors whatever the tails. Entries whose quantiles coincide, as at 0, are left out. For a distribution with
+    an atom, the expected share is the distribution function at the quantile.
     """
     errors = [np.zeros(1)]
     for name in draws.keys() & marginals.keys():
         quantiles = [np.asarray(marginals[name].ppf(prob)) for prob in _SHARES]
-        ordered = (np.diff(quantiles, axis=0) > 1e-290).all(axis=0) & np.isfinite(quantiles).all(axis=0)
+        is_increasing = (np.diff(quantiles, axis=0) > 1e-290).all(axis=0) & np.isfinite(quantiles).all(axis=0)
         size = np.minimum(diagnostics.ess(draws[name]), diagnostics.ess(draws[name], "tail"))
         for prob, quantile in zip(_SHARES, quantiles, strict=True):
             level = np.clip(marginals[name].cdf(quantile), prob, 1.0) if hasattr(marginals[name], "atom") else prob
             share = (draws[name] <= quantile).mean((0, 1))
-            spread = np.broadcast_to(level * (1 - level), np.shape(size))[ordered]
-            errors.append(np.abs(share - level)[ordered] / np.sqrt(spread / size[ordered]))
-    largest = float(np.max(np.concatenate([np.ravel(each) for each in errors])))
+            spread = np.broadcast_to(level * (1 - level), np.shape(size))[is_increasing]
+            errors.append(np.abs(share - level)[is_increasing] / np.sqrt(spread / size[is_increasing]))
+    largest = float(np.max(np.concatenate([np.ravel(of_name) for of_name in errors])))
     return [at_most(AGREEMENT, largest, MAX_Z)]
 
 
 def unmeasured_checks(facts: Mapping[str, Any], why: str) -> list[Check]:
-    """Say as a caveat why an approximation could not be measured; its k-hat is checked, unless it has none."""
+    """Return a caveat that an approximation could not be measured, and a check of its k-hat, unless withheld."""
     unmeasured = Check("distance_to_posterior", False, None, "measured", f"not measured: {why}")
     return [unmeasured, *([] if "k_hat_withheld" in facts else [at_most("k_hat", facts.get("k_hat"), MAX_K_HAT)])]
 
 
 @dataclass(frozen=True)
 class Check:
-    """One check of a result, which has not passed when its diagnostic is missing or NaN."""
+    """A check of a result; it has not passed if its diagnostic is missing or NaN."""
 
     name: str
-    """Its code, which stays the same between versions: see `check_names`."""
+    """Its code, stable between versions: see `check_names`."""
     passed: bool
     value: float | None
     limit: str
-    """What the value must be, such as ``<= 1.01``."""
+    """The required value, such as ``<= 1.01``."""
     caveat: str = ""
-    """Why numbers are shown though it has not passed: how far a miss is, or why the check could not be made."""
+    """Why numbers are shown although it has not passed: a near miss, or the reason why it could not be made."""
 
     @property
     def verdict(self) -> Verdict:
@@ -137,7 +137,7 @@ class Check:
         return "ok" if self.passed else "caution" if self.caveat else "failed"
 
     def or_caveat(self, why: str) -> Check:
-        """Return the check, with a reason for which it is a caveat where it has not passed."""
+        """Return the check; if it has not passed, as a caveat with this reason."""
         return self if self.passed else replace(self, caveat=why)
 
     def __str__(self) -> str:
@@ -146,14 +146,14 @@ class Check:
 
 
 def at_most(name: str, value: float | None, limit: float, shown: float = -math.inf) -> Check:
-    """Pass when ``value`` is a number and <= ``limit``; one that is <= ``shown`` is a caveat."""
+    """Return a check that passes if ``value`` <= ``limit``, and is a caveat if ``value`` <= ``shown``."""
     figure = _number(value)
     caveat = figure is not None and limit < figure <= shown
     return Check(name, figure is not None and figure <= limit, figure, f"<= {limit:g}", f"shown to {shown:g}" * caveat)
 
 
 def at_least(name: str, value: float | None, limit: float, shown: float = math.inf) -> Check:
-    """Pass when ``value`` is a number and >= ``limit``; one that is >= ``shown`` is a caveat."""
+    """Return a check that passes if ``value`` >= ``limit``, and is a caveat if ``value`` >= ``shown``."""
     figure = _number(value)
     caveat = figure is not None and limit > figure >= shown
     return Check(name, figure is not None and figure >= limit, figure, f">= {limit:g}", f"shown to {shown:g}" * caveat)
@@ -164,7 +164,7 @@ def _number(value: float | None) -> float | None:
 
 
 def verdict(checks: Iterable[Check]) -> Verdict:
-    """Return the worst verdict of the checks; where there are none, failed."""
+    """Return the worst verdict of the checks; "failed" without checks."""
     verdicts = {check.verdict for check in checks} or {"failed"}
     return "failed" if "failed" in verdicts else "caution" if "caution" in verdicts else "ok"
 
@@ -175,33 +175,33 @@ def passed(checks: Iterable[Check]) -> bool:
 
 
 def longer_may_help(checks: Iterable[Check]) -> bool:
-    """Say whether a longer run may repair what did not pass."""
+    """Say whether a longer run may repair the failed checks."""
     return all(check.passed for check in checks if check.name in STRUCTURAL)
 
 
 def care_may_help(values: Mapping[str, Any], transitions: int) -> bool:
-    """Say by the values of checks whether smaller steps and longer chains may repair a run of NUTS.
+    """Say, from the values of checks, whether smaller steps and longer chains may repair a run of NUTS.
 
-    Not where chains are in different places, and a hundredth of the transitions or more diverged or were cut short:
-    these indicate an unbounded density, as of an improper posterior, which chains climb without end.
+    Not if chains are in different places and at least 1% of the transitions diverged or were cut short:
+    this suggests an unbounded density, such as an improper posterior, which chains climb forever.
     """
     broken = sum(float(values.get(name) or 0) for name in ("divergences", DEEP))
     return float(values.get("r_hat") or 0) <= APART or broken < 0.01 * transitions
 
 
 def failures(checks: Iterable[Check]) -> str:
-    """Say in one line what did not pass."""
+    """Return one line with the checks that did not pass."""
     return "; ".join(str(check) for check in checks if not check.passed)
 
 
 def as_dict(checks: Iterable[Check]) -> dict[str, Any]:
     """Return the gate as plain values: ``{"passed": ..., "verdict": ..., "checks": {name: {...}}}``."""
     checks = list(checks)
-    each = [{"verdict": check.verdict, **asdict(check)} for check in checks]
+    described_checks = [{"verdict": check.verdict, **asdict(check)} for check in checks]
     return {
         "passed": passed(checks),
         "verdict": verdict(checks),
-        "checks": {described.pop("name"): described for described in each},
+        "checks": {described.pop("name"): described for described in described_checks},
     }
 
 
@@ -264,19 +264,21 @@ def _stuck(draws: np.ndarray) -> int | None:
 
 
 def _repeated(draws: np.ndarray) -> int | None:
-    """Count chains that are copies of another, but for a shift of a few draws and a thousandth of their spread."""
+    """Count chains that copy another, up to a shift of a few draws and a thousandth of their sd."""
     if not draws.size:
         return None
-    some, length = draws[:, :, :10], draws.shape[1]
+    first_quantities, length = draws[:, :, :10], draws.shape[1]
     lags = range(min(10, length // 4) + 1)
-    return len({max(pair) for lag in lags for pair in _alike(some[:, lag:], some[:, : length - lag])})
+    return len(
+        {max(pair) for lag in lags for pair in _alike(first_quantities[:, lag:], first_quantities[:, : length - lag])}
+    )
 
 
 def _alike(first: np.ndarray, second: np.ndarray) -> list[tuple[int, int]]:
-    """Return the pairs of different chains, by their numbers in both arrays, that differ by next to nothing."""
+    """Return the pairs of different chains, as numbers in both arrays, that are almost equal."""
     alike = ~np.eye(len(first), dtype=bool)
-    with np.errstate(invalid="ignore"):  # infinite draws have no spread, and are alike no others
-        for q in range(first.shape[2]):  # pairs that differ in the first quantity, as most do, are done with
+    with np.errstate(invalid="ignore"):  # infinite draws have sd NaN and equal no others
+        for q in range(first.shape[2]):  # most pairs differ in the first quantity and are dropped
             i, j = np.nonzero(alike)
             x, y = first[i, :, q], second[j, :, q]
             alike[i, j] = np.std(x - y, axis=1) <= 1e-3 * np.std(x, axis=1)
@@ -285,13 +287,13 @@ def _alike(first: np.ndarray, second: np.ndarray) -> list[tuple[int, int]]:
 
 def _diagnostics(draws: np.ndarray) -> tuple[float, float, float]:
     """Return the worst R-hat (rank-normalized: the larger of bulk and folded), bulk and tail effective sample size."""
-    # max and min of NumPy propagate NaN: one quantity without a diagnostic fails the gate
+    # NumPy's max and min propagate NaN: one quantity without a diagnostic fails the gate
     bulk, tail = (float(np.min(diagnostics.ess(draws, method))) for method in ("bulk", "tail"))
     return float(np.max(diagnostics.r_hat(draws))), bulk, tail
 
 
 def check_hmc(stats: xr.Dataset) -> list[Check]:
-    """Check what Hamiltonian Monte Carlo says of itself, under nutpie's or PyMC's names."""
+    """Check the statistics of Hamiltonian Monte Carlo, under nutpie's or PyMC's names."""
     densities, maxdepth, diverging = (
         recorded_log_density(stats),
         _first(stats, _MAXDEPTH),

@@ -18,22 +18,22 @@ Columns = Sequence[np.ndarray] | np.ndarray
 """Coordinates along each axis; the grid has all combinations."""
 
 INTERVALS = {1: (64, 4096), 2: (32, 512), 3: (16, 192)}
-"""Number of points along each axis, by the number of axes: to begin and to end with."""
+"""Initial and largest number of intervals of each axis, by the number of axes."""
 SCAN = {1: 257, 2: 17, 3: 9}
-"""Points of each axis at which peaks are looked for first."""
+"""Points of each axis in the first scan for peaks."""
 MOST_PEAKS, PEAK_DEPTH = 4, 30.0
-"""Peaks of each axis around which points are dense, and nats below the highest from which a peak is none."""
+"""Most peaks of each axis around which points are dense, and nats below the maximum at which peaks are ignored."""
 FINER = 8
-"""How many times finer than the grid the distribution is from which an axis is drawn, given those before it."""
+"""Factor by which the distribution for draws of an axis, given earlier axes, is finer than the grid."""
 LEVELS = np.array([0.025, 0.25, 0.5, 0.75, 0.975])
 CHUNK = 500
-"""Draws that are made at a time, which bounds the memory."""
+"""Draws in one block, to bound memory."""
 
 
 Tilt = Callable[[np.ndarray], np.ndarray]
 """A log density, or the log of a factor of it, at points (P, D), shape (P,)."""
 Limits = tuple[Any, Any]
-"""The least and the largest coordinate of each axis."""
+"""The smallest and the largest coordinate of each axis."""
 UNBOUNDED: Limits = (-math.inf, math.inf)
 
 
@@ -44,21 +44,21 @@ class Integrand(ABC):
     low: np.ndarray
     high: np.ndarray
     finer: int = 1
-    """How many times as many points as `INTERVALS` it may need, where it has corners."""
+    """Factor of the largest number of `INTERVALS`, for densities with corners."""
     begin: int = 0
-    """Intervals of each axis to begin with, where these are others than those of `INTERVALS`."""
+    """Initial number of intervals of each axis, if not that of `INTERVALS`."""
 
     @abstractmethod
     def log_density(self, points: np.ndarray) -> np.ndarray:
-        """Return the log density in the coordinates at points (P, D), -inf where there is none; shape (P,)."""
+        """Return the log density in the coordinates at points (P, D), -inf where it is 0; shape (P,)."""
 
     @abstractmethod
     def values(self, i: int, places: object) -> np.ndarray:
-        """Return the i-th quantity, which grows with its coordinate, at its coordinates."""
+        """Return the i-th quantity at its coordinates; it increases with them."""
 
     @property
     def axes_of(self) -> Mapping[str, tuple[int, ...]]:
-        """The axes that each quantity is along: one of a number, of a vector one for each entry."""
+        """The axes of each quantity: one for a number, one for each entry of a vector."""
         return {name: (i,) for i, name in enumerate(self.names)}
 
     def quantities(self, points: np.ndarray) -> dict[str, np.ndarray]:
@@ -66,30 +66,30 @@ class Integrand(ABC):
         return {name: self.values(i, points[:, i]) for i, name in enumerate(self.names)}
 
     def heights(self, places: Columns) -> np.ndarray:
-        """Return the log density at every combination of coordinates, shape (len(places[0]), ...)."""
+        """Return the log density at all combinations of coordinates, shape (len(places[0]), ...)."""
         return self.log_density(combinations(places)).reshape([len(column) for column in places])
 
     @property
     def climbed(self) -> Sequence[np.ndarray]:
-        """Places (D,) from which peaks are looked for too, as a scan may pass over a narrow one."""
+        """Additional starting points (D,) of the search for peaks, as a scan may miss a narrow one."""
         return ()
 
     @property
     def tilts(self) -> Sequence[Tilt]:
-        """Logs of the factors of the density in moments, whose integrands may peak elsewhere."""
+        """Log factors of the density in the integrands of moments, which may peak elsewhere."""
         return ()
 
     def peaks(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return for each axis the centres of peaks of the density and of its tilts, and how wide they are."""
+        """Return for each axis the centres and widths of peaks of the density and of its tilts."""
         points = combinations(np.linspace(self.low, self.high, SCAN[len(self.low)]).T)
         heights, tops = self.log_density(points), []
         for tilt in (_level, *self.tilts):
             tops += self._tops(points, heights + tilt(points), tilt)
-        centres, scales = (np.stack(each) for each in zip(*tops, strict=True))
+        centres, scales = (np.stack(columns) for columns in zip(*tops, strict=True))
         return [_distinct(*axis) for axis in zip(centres.T, scales.T, strict=True)]
 
     def _tops(self, points: np.ndarray, heights: np.ndarray, tilt: Tilt) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Climb from the local maxima of a scan, and return where that ends and how wide it is there, highest first."""
+        """Return centres and widths of the peaks climbed to from the local maxima of a scan, highest first."""
         table = heights.reshape([SCAN[len(self.low)]] * len(self.low))
         is_top = np.ravel(table == scipy.ndimage.maximum_filter(table, size=3)) & (heights > -math.inf)
         order = np.argsort(-heights)
@@ -102,7 +102,7 @@ class Integrand(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """A log density at every combination of the points of the rules of D axes."""
+    """A log density at all combinations of the points of D rules, one for each axis."""
 
     rules: Sequence[Rule]
     log_density: np.ndarray
@@ -114,12 +114,12 @@ class Grid:
 
     @property
     def kept(self) -> tuple[slice, ...]:
-        """Where the points of the halved grid are."""
+        """The indices of the points of the halved grid."""
         return (slice(None, None, 2),) * len(self.rules)
 
     @property
     def weights(self) -> np.ndarray:
-        """What the density is multiplied by at every point."""
+        """The quadrature weight of every point."""
         return np.asarray(np.prod(np.meshgrid(*(rule.weights for rule in self.rules), indexing="ij"), axis=0))
 
     @cached_property
@@ -129,29 +129,29 @@ class Grid:
 
     @property
     def error(self) -> float:
-        """What leaving out every other point changes it by."""
+        """The change of the log integral when every other point is left out."""
         return abs(self.log_integral - self.halved.log_integral)
 
     @property
     def depth(self) -> float:
-        """By how many nats the density at the bounds is below the highest."""
+        """Nats by which the density at the bounds is below its maximum."""
         return float(np.max(self.log_density) - np.max(self.log_density[self.faces]))
 
     @cached_property
     def mass(self) -> np.ndarray:
-        """The probability that every point stands for."""
+        """The probability of every point."""
         return np.asarray(scipy.special.softmax(self.log_density + np.log(self.weights)))
 
     @property
     def faces(self) -> np.ndarray:
-        """Where a point is at a bound of any axis, or next to points without a density, which may be beyond numbers."""
+        """Whether a point is at a bound of any axis, or next to points of density 0, which may have overflowed."""
         inside = np.zeros(self.log_density.shape, dtype=bool)
         inside[(slice(1, -1),) * inside.ndim] = True
         is_known = self.log_density > -math.inf
         return ~(inside & scipy.ndimage.binary_erosion(is_known, np.ones((3,) * inside.ndim), border_value=1))
 
     def share(self, i: int) -> np.ndarray:
-        """Return the probability that each point of the i-th axis stands for."""
+        """Return the probability of each point of the i-th axis."""
         return np.asarray(self.mass.sum(axis=tuple(j for j in range(len(self.rules)) if j != i)))
 
     def distribution(self, i: int) -> Distribution:
@@ -161,17 +161,17 @@ class Grid:
 
     @property
     def moved(self) -> float:
-        """By how much probability quantiles of the coordinates move when the grid is halved."""
+        """Largest change of quantiles of the coordinates, in probability, when the grid is halved."""
         pairs = [(self.distribution(i), self.halved.distribution(i)) for i in range(len(self.rules))]
         return float(max(np.max(np.abs(fine.cdf(coarse.quantile(LEVELS)) - LEVELS)) for fine, coarse in pairs))
 
     def draw(self, count: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw coordinates independently, one axis after the other given those before it; shape (count, D)."""
+        """Draw independent points (count, D), each axis given the earlier ones."""
         levels = rng.random((count, len(self.rules)))
         return np.concatenate([self._placed(levels[i : i + CHUNK]) for i in range(0, count, CHUNK)])
 
     def _placed(self, levels: np.ndarray) -> np.ndarray:
-        """Return the points whose conditional distribution functions have these levels."""
+        """Return the points at which the conditional distribution functions have these levels."""
         t = np.empty_like(levels)
         for i, rule in enumerate(self.rules):
             heights = self._marginal(i) if i == 0 else _interpolated(self._marginal(i), self.rules[:i], t[:, :i])
@@ -179,11 +179,11 @@ class Grid:
         return np.stack([rule.at(t[:, i]) for i, rule in enumerate(self.rules)], axis=1)
 
     def _marginal(self, i: int) -> np.ndarray:
-        """Return the log density of t of the first axes, up to the i-th, with the others integrated out."""
-        others = tuple(range(i + 1, len(self.rules)))
+        """Return the log density of t of the axes up to the i-th, the later ones integrated out."""
+        later_axes = tuple(range(i + 1, len(self.rules)))
         heights = (
-            scipy.special.logsumexp(self.log_density, axis=others, b=self._weights_of(others))
-            if others
+            scipy.special.logsumexp(self.log_density, axis=later_axes, b=self._weights_of(later_axes))
+            if later_axes
             else (self.log_density)
         )
         for axis, rule in enumerate(self.rules[: i + 1]):
@@ -196,7 +196,7 @@ class Grid:
 
 
 def _interpolated(heights: np.ndarray, rules: Sequence[Rule], t: np.ndarray) -> np.ndarray:
-    """Return a table's last axis at places t (N, d) along its first ones, by cubic splines; shape (N, P)."""
+    """Return rows (N, P) along a table's last axis at t (N, d) of its first axes, by cubic splines."""
     places = [(column - rule.t[0]) / (rule.t[1] - rule.t[0]) for rule, column in zip(rules, t.T, strict=True)]
     last = np.arange(heights.shape[-1], dtype=np.float64)
     coordinates = [np.broadcast_to(place[:, None], (len(t), len(last))) for place in places]
@@ -209,31 +209,31 @@ def _level(points: np.ndarray) -> np.ndarray:
 
 
 def _distinct(centres: np.ndarray, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Leave out peaks that lie in another one that is about as wide; at most `MOST_PEAKS` are kept."""
+    """Drop peaks that overlap with an earlier one of similar width; keep at most `MOST_PEAKS`."""
     kept: list[int] = []
     for i in range(len(centres)):
-        apart = [abs(centres[i] - centres[j]) > scales[i] + scales[j] or 4 * scales[i] < scales[j] for j in kept]
-        if all(apart) and len(kept) < MOST_PEAKS:
+        is_apart = [abs(centres[i] - centres[j]) > scales[i] + scales[j] or 4 * scales[i] < scales[j] for j in kept]
+        if all(is_apart) and len(kept) < MOST_PEAKS:
             kept.append(i)
     return centres[kept], scales[kept]
 
 
 def combinations(columns: Columns) -> np.ndarray:
-    """Return every combination of entries, one a row, the last column changing fastest."""
+    """Return all combinations of entries as rows, the last column changing fastest."""
     return np.stack([np.ravel(grid) for grid in np.meshgrid(*columns, indexing="ij")], axis=1)
 
 
 def refined(integrand: Integrand, is_fine: Callable[[Grid], bool], times: int = 1) -> Grid:
-    """Return a grid that is fine enough, or the finest.
+    """Return the first grid that is fine enough, or the finest.
 
-    The first grid has ``times`` the `INTERVALS`; for a density that is 0 everywhere it is returned.
+    The first grid has ``times`` the initial intervals; it is returned if the density is 0 on it.
     """
     peaks = integrand.peaks()
     begin, most = INTERVALS[len(integrand.low)]
     intervals, most = times * (integrand.begin or begin), integrand.finer * most
     while True:
         axes = zip(integrand.low, integrand.high, peaks, strict=True)
-        rules = [Rule.between(low, high, *at, intervals) for low, high, at in axes]
+        rules = [Rule.between(low, high, *centres_and_scales, intervals) for low, high, centres_and_scales in axes]
         grid = Grid(rules, integrand.heights([rule.points for rule in rules]))
         if intervals >= most or not np.max(grid.log_density) > -math.inf or is_fine(grid):
             return grid
@@ -241,7 +241,7 @@ def refined(integrand: Integrand, is_fine: Callable[[Grid], bool], times: int = 
 
 
 class Enclosed(NamedTuple):
-    """Bounds of a density, and where it is highest of the points that were looked at, each of shape (D,)."""
+    """Bounds of a density, and the highest of the evaluated points, each of shape (D,)."""
 
     low: np.ndarray
     high: np.ndarray
@@ -256,9 +256,9 @@ def enclosing(
     depth: float,
     limits: Limits = UNBOUNDED,
 ) -> Enclosed:
-    """Return bounds beyond which a log density is ``depth`` nats below its highest.
+    """Return bounds beyond which a log density is more than ``depth`` nats below its maximum.
 
-    It is looked at on grids around a centre, dense within its scale, and up to a reach, which is widened until it is
+    The density is evaluated on grids around a centre, dense within its scale, up to a reach, which grows until it is
     wide enough, but not beyond the limits.
     """
     for _ in range(8):
@@ -276,14 +276,14 @@ def enclosing(
 
 
 def _ends_of(heights: np.ndarray, axis: int, depth: float) -> tuple[int, int]:
-    """Return the first and the last point of an axis at which the density is not ``depth`` nats below its highest."""
+    """Return the first and the last point of an axis at which the density is within ``depth`` nats of its maximum."""
     profile = heights.max(axis=tuple(j for j in range(heights.ndim) if j != axis))
     inside = np.flatnonzero(profile >= np.max(profile) - depth)
     return int(inside[0]), int(inside[-1])
 
 
 def _outside(rules: Sequence[Rule], ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the points next to the ends, on their far sides."""
+    """Return the points next to the ends, on the outer side."""
     low = [rule.points[max(first - 1, 0)] for rule, (first, _) in zip(rules, ends, strict=True)]
     high = [rule.points[min(last + 1, len(rule.t) - 1)] for rule, (_, last) in zip(rules, ends, strict=True)]
     return np.array(low), np.array(high)

@@ -1,4 +1,4 @@
-"""Libraries imported without what they load on the way and do not need."""
+"""Imports of libraries without modules that they load but do not need."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 
 class _Later(ModuleType):
-    """Stands for a module, which is imported when something of it is asked for."""
+    """A stand-in for a module, which is imported on first use of an attribute."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -22,7 +22,7 @@ class _Later(ModuleType):
 
 @contextmanager
 def later(name: str) -> Iterator[None]:
-    """Let what the block imports import a module when it first uses it, and not before."""
+    """Within the block, delay the import of a module to its first use."""
     if name in sys.modules:
         yield
         return
@@ -35,9 +35,9 @@ def later(name: str) -> Iterator[None]:
 
 @contextmanager
 def without_stack() -> Iterator[None]:
-    """Let what the block imports know nothing of who imports it.
+    """Within the block, hide the call stack from imported modules.
 
-    Where NumPyro is missing, ArviZ asks for it by `inspect.stack`, which looks at each module of the process and so
+    Without NumPyro, ArviZ calls `inspect.stack`, which looks at each module of the process and so
     loads every lazy one.
     """
     stack = inspect.stack

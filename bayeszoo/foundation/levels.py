@@ -1,4 +1,4 @@
-"""Where distribution functions of several entries reach a level."""
+"""Quantiles of arrays of distribution functions by bracketing."""
 
 from __future__ import annotations
 
@@ -8,49 +8,49 @@ import numpy as np
 import scipy
 
 CLOSE = 1e-12
-"""Probability within which a level is reached."""
+"""Tolerance in probability."""
 STEPS = 300
-"""More than it takes to close a bracket whose ends differ by a factor of 1e300."""
+"""More steps than a bracket needs whose ends differ by a factor of 1e300."""
 LEAST, MOST = 1e-300, 1 - 1e-16
-"""Probabilities that have a normal score."""
+"""Smallest and largest probability with a finite normal score."""
 TINY, APART = np.finfo(np.float64).tiny, 1e3
 
 
 def reached(
     cdf: Callable[[np.ndarray], np.ndarray], q: float, low: np.ndarray, high: np.ndarray, is_whole: bool = False
 ) -> np.ndarray:
-    """Return where each entry's distribution function reaches ``q``: of ``is_whole`` numbers the smallest that does.
+    """Return where each distribution function reaches ``q``; for ``is_whole`` numbers, the smallest that does.
 
-    It is below ``q`` at ``low``, and reaches it at ``high``. Halvings of the bracket take turns with steps to where a
-    straight line between the normal scores of its ends reaches that of the level.
+    It is below ``q`` at ``low``, and reaches it at ``high``. Bisection alternates with interpolation: a straight line
+    between the normal scores of the bracket's ends.
     """
     at_ends = [cdf(low), cdf(high)]
     for step in range(STEPS):
         is_open = high - low > np.maximum(float(is_whole), 4 * np.spacing(np.maximum(np.abs(low), np.abs(high))))
         if not is_open.any():
             break
-        least = np.maximum(low, 0.0) if is_whole else low
-        at = between(least, high) if step % 2 else _along(least, high, at_ends, q)
+        lowest = np.maximum(low, 0.0) if is_whole else low
+        x = between(lowest, high) if step % 2 else _along(lowest, high, at_ends, q)
         if is_whole:
-            at = np.where(is_open, np.clip(np.floor(at), low + 1, high - 1), high)
-        own = cdf(at)
-        is_there = is_open & (np.abs(own - q) <= CLOSE) & (not is_whole)
-        is_below = is_open & (own < q - CLOSE)
+            x = np.where(is_open, np.clip(np.floor(x), low + 1, high - 1), high)
+        cdf_at_x = cdf(x)
+        is_reached = is_open & (np.abs(cdf_at_x - q) <= CLOSE) & (not is_whole)
+        is_below = is_open & (cdf_at_x < q - CLOSE)
         is_above = is_open & ~is_below
-        low, high = np.where(is_below | is_there, at, low), np.where(is_above, at, high)
-        at_ends = [np.where(is_below, own, at_ends[0]), np.where(is_above, own, at_ends[1])]
+        low, high = np.where(is_below | is_reached, x, low), np.where(is_above, x, high)
+        at_ends = [np.where(is_below, cdf_at_x, at_ends[0]), np.where(is_above, cdf_at_x, at_ends[1])]
     return high
 
 
 def between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Return a point between, of positive numbers that differ much their geometric mean: quantiles may be 1e-100."""
+    """Return the midpoint; the geometric one of very different positive bounds, as quantiles may be 1e-100."""
     is_far = (low >= 0) & (low < high / APART)
     return np.where(is_far, np.sqrt(np.maximum(low, TINY)) * np.sqrt(np.maximum(high, TINY)), low + (high - low) / 2)
 
 
 def _along(low: np.ndarray, high: np.ndarray, at_ends: list[np.ndarray], q: float) -> np.ndarray:
-    """Return where the line between the normal scores at both ends has that of the level, halfway where it has none."""
-    first, last = (scipy.special.ndtri(np.clip(each, LEAST, MOST)) for each in at_ends)
+    """Return where the line between normal scores at both ends reaches the level's score, else the midpoint."""
+    first, last = (scipy.special.ndtri(np.clip(probability, LEAST, MOST)) for probability in at_ends)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         line = low + (high - low) * ((scipy.special.ndtri(q) - first) / (last - first))
     return np.where((line > low) & (line < high), line, between(low, high))

@@ -1,4 +1,4 @@
-"""Mappings by name: arrays that the steps of a model take and return, and documents."""
+"""Types of mappings by name: data arrays, parameters, and documents."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,10 +9,10 @@ Arrays = Mapping[str, Any]
 """The canonical arrays of a data set, or of new rows, by name."""
 
 Params = Mapping[str, Any]
-"""Parameters by name, of one point or with an axis of draws before their own axes."""
+"""Parameters by name, at one point or with leading axes of draws."""
 
 Simulated = tuple[dict[str, Any], dict[str, np.ndarray]]
-"""Parameters that were drawn, and the arrays of a data set that was drawn under them."""
+"""Simulated parameters, and the arrays of a data set simulated given them."""
 
 Document = dict[str, Any]
-"""A JSON document by names: what commands print with ``--json``, and what reports show."""
+"""A JSON document, as commands print with ``--json`` and reports show."""

@@ -1,4 +1,4 @@
-"""Newton's method with step halving for concave log densities, whose one maximum it certifies."""
+"""Newton's method with step halving for concave log densities, with a certificate of the maximum."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_least, at_most
 
 MAX_SLOPE = 1e-10
-"""Slope at the maximum, in nats a standard deviation of the Gaussian with the curvature there."""
+"""Largest slope at the maximum, in nats per standard deviation of the Gaussian with the curvature there."""
 LEAST_CURVATURE = 1e-12
-"""Least eigenvalue of the curvature at the maximum, its diagonal scaled to 1: below it the maximum is not one point."""
+"""Smallest eigenvalue of the curvature at the maximum, its diagonal scaled to 1: below, the maximum is not unique."""
 ITERATIONS, HALVINGS = 200, 60
 SUFFICIENT = 1e-4
-"""Share of the gain that the slope promises which a step must make (Armijo)."""
+"""Share of the predicted gain that a step must make (Armijo)."""
 NEAR, FLATTER = 1e-3, 0.9
-"""Nats that a step promises below which it is judged by the slope along it, and what share of that it may leave."""
+"""Predicted gain in nats below which a step is judged by the slope along it, and the share of it that may remain."""
 
 
 class Derivatives(NamedTuple):
@@ -34,7 +34,7 @@ class Derivatives(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Peak:
-    """The maximum of a concave log density, at ``x``, shape (D,), and the log density after each iteration."""
+    """The maximum of a concave log density at ``x`` (D,), and the log density after each iteration."""
 
     x: np.ndarray
     there: Derivatives
@@ -43,14 +43,14 @@ class Peak:
 
     @property
     def slope(self) -> float:
-        """The largest component of the gradient in nats a standard deviation: its coordinate's at the curvature."""
+        """The largest component of the gradient, in nats per standard deviation of its coordinate."""
         return slope_of(self.there)
 
     def certificate(self) -> list[Check]:
-        """Check that the point is the maximum, and the only one: a concave density that is curved there has no other.
+        """Check that the point is the unique maximum: a concave density that is curved there has no other.
 
-        The slope is in nats a standard deviation; where the curvature of a prior N(0, 1) is part of the density that is
-        at most what it is in units of the prior.
+        The slope is in nats per standard deviation of the density's curvature; if that includes the curvature 1 of a
+        prior N(0, 1), it is at most the slope in units of the prior.
         """
         return [
             at_most("slope", self.slope, MAX_SLOPE),
@@ -63,48 +63,50 @@ class Peak:
 
 
 def climb(derivatives: Callable[[np.ndarray], Derivatives], start: np.ndarray) -> Peak:
-    """Climb a concave log density by Newton steps, each halved until it gains.
+    """Maximize a concave log density by Newton steps, each halved until it gains.
 
-    Raises `NumericalError` where the density is not finite at the start, or not curved on the way: it has no one
+    Raises `NumericalError` if the density is not finite at the start, or not curved on the way: it has no unique
     maximum then.
     """
-    x, there = start, derivatives(start)
-    if not math.isfinite(there.value):
+    x, current = start, derivatives(start)
+    if not math.isfinite(current.value):
         raise NumericalError("the log density is not finite at the start: can the model give these data?", "not_finite")
-    trace = [there.value]
+    trace = [current.value]
     for _ in range(ITERATIONS):
-        if slope_of(there) <= MAX_SLOPE / 10:
+        if slope_of(current) <= MAX_SLOPE / 10:
             break
-        moved = _stepped(derivatives, x, there)
+        moved = _stepped(derivatives, x, current)
         if moved is None:
             break
-        x, there = moved
-        trace.append(there.value)
-    return Peak(x, there, np.array(trace))
+        x, current = moved
+        trace.append(current.value)
+    return Peak(x, current, np.array(trace))
 
 
 def _stepped(
-    derivatives: Callable[[np.ndarray], Derivatives], x: np.ndarray, there: Derivatives
+    derivatives: Callable[[np.ndarray], Derivatives], x: np.ndarray, current: Derivatives
 ) -> tuple[np.ndarray, Derivatives] | None:
-    """Return the point after a Newton step, or a half or a quarter of it ...; None where none gains, or less slope."""
+    """Return the point after a Newton step, or a half or a quarter of it ...; None if none gains or flattens."""
     try:
-        step = scipy.linalg.cho_solve(scipy.linalg.cho_factor(there.curvature), there.gradient)
+        step = scipy.linalg.cho_solve(scipy.linalg.cho_factor(current.curvature), current.gradient)
     except np.linalg.LinAlgError:
-        raise NumericalError("the log density is not curved: it has no maximum at one point", "no_maximum") from None
-    promised = float(there.gradient @ step)
+        raise NumericalError("the log density is not curved: it has no unique maximum", "no_maximum") from None
+    promised = float(current.gradient @ step)
     for halving in range(HALVINGS):
         share = 0.5**halving
         moved = derivatives(x + share * step)
-        is_higher = moved.value - there.value >= SUFFICIENT * share * promised
-        # near the maximum the gain drowns in the rounding of the value, and the slope along the step does not
+        is_higher = moved.value - current.value >= SUFFICIENT * share * promised
+        # near the maximum, rounding hides the gain but not the slope along the step
         is_flatter = promised < NEAR and abs(float(moved.gradient @ step)) <= FLATTER * promised
         if is_flatter or (is_higher and promised >= NEAR):
             return x + share * step, moved
     return None
 
 
-def slope_of(there: Derivatives) -> float:
-    """Return the largest component of the gradient, each in nats a standard deviation by its own curvature."""
-    scale = np.sqrt(np.diag(there.curvature))
+def slope_of(derivatives: Derivatives) -> float:
+    """Return the largest component of the gradient, in nats per standard deviation by its own curvature."""
+    scale = np.sqrt(np.diag(derivatives.curvature))
     with np.errstate(divide="ignore", invalid="ignore"):
-        return float(np.max(np.where(there.gradient == 0, 0.0, np.abs(there.gradient) / scale), initial=0.0))
+        return float(
+            np.max(np.where(derivatives.gradient == 0, 0.0, np.abs(derivatives.gradient) / scale), initial=0.0)
+        )

@@ -1,4 +1,4 @@
-"""Maxima of a log density that comes with its gradient."""
+"""Maximization of a log density with a gradient."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ Gradient = Callable[[np.ndarray], tuple[float, np.ndarray]]
 """A log density and its gradient at a flat point of shape (D,)."""
 
 Bounds = tuple[Any, Any]
-"""The least and the largest value of each coordinate."""
+"""The smallest and the largest value of each coordinate."""
 UNBOUNDED: Bounds = (-math.inf, math.inf)
 MAX_DISTANCE = 1e-5
-"""How far from a stationary point an optimizer may stop, in units of the curvature's standard deviation."""
+"""Largest distance to a stationary point at which an optimizer may stop, in standard deviations of the curvature."""
 NEAR = 1e-2
-"""Standard deviations to a maximum from where the gain of a Newton step may drown in the rounding of the value."""
+"""Distance to a maximum, in standard deviations, at which rounding may hide the gain of a Newton step."""
 NOT_FINITE = "the log density is not finite at the start: can the model give these data?"
 MOST_COORDINATES = 2000
-"""Coordinates D up to which matrices of D x D are worked with."""
+"""Most coordinates D for which D x D matrices are used."""
 
 
 @dataclass(frozen=True)
@@ -39,24 +39,24 @@ class Mode:
     gradient_norm: float
     """Largest absolute component of the gradient at x."""
     distance: float
-    """Newton decrement, sqrt(g' H^-1 g): how many standard deviations of the Gaussian with this curvature the next
-    Newton step would move; infinite where the curvature is not positive definite, as on a saddle."""
+    """Newton decrement, sqrt(g' H^-1 g): length of the next Newton step in standard deviations of the Gaussian with
+    this curvature; infinite if the curvature is not positive definite, as at a saddle."""
     trace: np.ndarray
     """The log density after each iteration."""
 
 
 def require_few(size: int, method: str) -> None:
-    """Raise `NumericalError` where a method would need matrices that are too large."""
+    """Raise `NumericalError` if a method would need too large matrices."""
     if size > MOST_COORDINATES:
         raise NumericalError(
-            f"{method} works with matrices of {size:,} x {size:,} numbers here, and {MOST_COORDINATES:,} is the most: "
+            f"{method} needs matrices of {size:,} x {size:,} numbers, at most {MOST_COORDINATES:,} are supported: "
             "use vb, gibbs or nuts, if the model has them",
             "too_large",
         )
 
 
 def maximize(gradient: Gradient, start: np.ndarray) -> Mode:
-    """Climb a log density from ``start`` by L-BFGS, then polish with Newton steps."""
+    """Maximize a log density from ``start`` by L-BFGS, then by Newton steps."""
     trace: list[float] = []
 
     def descend(x: np.ndarray) -> tuple[float, np.ndarray]:
@@ -74,7 +74,7 @@ def maximize(gradient: Gradient, start: np.ndarray) -> Mode:
 
 
 def polished(gradient: Gradient, mode: Mode, bounds: Bounds = UNBOUNDED, steps: object = None) -> Mode:
-    """Go on from near a maximum by Newton steps, within bounds, as long as they help; ``steps`` are `curvature`'s."""
+    """Improve a maximum by Newton steps within bounds, while they help; ``steps`` are those of `curvature`."""
     for _ in range(5):
         if mode.distance < 1e-3 * MAX_DISTANCE:
             break
@@ -86,7 +86,7 @@ def polished(gradient: Gradient, mode: Mode, bounds: Bounds = UNBOUNDED, steps: 
 
 
 def _newton_step(gradient: Gradient, mode: Mode, bounds: Bounds, steps: object) -> Mode | None:
-    """Return where a full Newton step leads; None where the curvature is no maximum's, or the slope gets no smaller."""
+    """Return the point after a full Newton step; None if H is not positive definite, or nothing improves."""
     try:
         factor = scipy.linalg.cho_factor(mode.precision)
         step = scipy.linalg.cho_solve(factor, gradient(mode.x)[1])
@@ -102,16 +102,16 @@ def _newton_step(gradient: Gradient, mode: Mode, bounds: Bounds, steps: object) 
 
 
 def _rounding(gradient: Gradient, x: np.ndarray, step: np.ndarray) -> float:
-    """Return by how much a value may fall along a step because it is rounded, as where it is a sum of large numbers.
+    """Return the fall of a value along a step that rounding can explain, as for a sum of large numbers.
 
-    It is twice the range of values over the first eighth of the step: if it is no rounding, as along a slope that a
-    kink ends, that is a quarter of the fall.
+    It is twice the range of values over the first eighth of the step; for a real fall, as along a slope that ends in a
+    kink, this is only a quarter of the fall.
     """
     return 2 * float(np.ptp([gradient(x + share * step)[0] for share in np.linspace(0, 1 / 8, 9)]))
 
 
 def describe(gradient: Gradient, x: np.ndarray, trace: Sequence[float] = (), steps: Any = None) -> Mode:
-    """Measure how near ``x`` is to a maximum."""
+    """Return ``x`` as a mode, with its distance to a maximum."""
     value, slope = gradient(x)
     precision = curvature(gradient, x, steps)
     try:
@@ -122,7 +122,7 @@ def describe(gradient: Gradient, x: np.ndarray, trace: Sequence[float] = (), ste
 
 
 def curvature(gradient: Gradient, x: np.ndarray, steps: Any = None) -> np.ndarray:
-    """Return the negative Hessian of a log density at x, shape (D, D), by central differences of its gradient."""
+    """Return the negative Hessian of a log density at x, shape (D, D), from central differences of its gradient."""
     steps = 6e-6 * np.maximum(1.0, np.abs(x)) if steps is None else np.broadcast_to(steps, x.shape)
     rows = [
         (gradient(x - h)[1] - gradient(x + h)[1]) / (2 * step) for h, step in zip(np.diag(steps), steps, strict=True)
@@ -134,5 +134,5 @@ def curvature(gradient: Gradient, x: np.ndarray, steps: Any = None) -> np.ndarra
 
 
 def distance_checks(mode: Mode) -> list[Check]:
-    """Check that a numerical maximum is one."""
+    """Check that a numerical maximum is stationary."""
     return [at_most("stationary_distance", mode.distance, MAX_DISTANCE)]

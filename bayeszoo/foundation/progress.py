@@ -1,4 +1,4 @@
-"""Progress of long work, the seconds that its phases took, and how long more may last."""
+"""Progress of long work, the seconds of its phases, and estimates of duration."""
 
 from __future__ import annotations
 
@@ -11,43 +11,43 @@ from bayeszoo.foundation.printable import escaped
 
 
 class Reporter:
-    """Takes progress; this one is silent, the command line's is not."""
+    """Receives progress; silent by default. The command line's reporter prints it."""
 
     def say(self, line: str) -> None:
-        """Take one line about the progress."""
+        """Receive a line about the progress."""
 
     def phase(self, activity: str) -> None:
-        """Take what goes on from now on, where it is not known how much of it is done."""
+        """Receive the name of the current activity, without a measure of progress."""
 
     def progress(self, activity: str, done: int, total: int) -> None:
-        """Take how much of a long piece of work is done."""
+        """Receive how much of an activity is done."""
 
     def close(self) -> None:
-        """Take away what shows how much is done."""
+        """Remove the display of progress."""
 
 
 class ProgressLine(Reporter):
-    """Writes progress to stderr: lines, and one that is written over, which terminals and notebooks show alike."""
+    """Writes progress to stderr: lines, and a status line that is overwritten, for terminals and notebooks."""
 
     def __init__(self) -> None:
         self._shown, self._last = "", 0.0
 
     def say(self, line: str) -> None:
-        """Write the line, in place of the one that is written over."""
+        """Write the line in place of the status line."""
         self._write(line, "\n")
 
     def phase(self, activity: str) -> None:
-        """Write over the line."""
+        """Overwrite the status line."""
         self._write(activity, "")
 
     def progress(self, activity: str, done: int, total: int) -> None:
-        """Write over the line, at most ten times a second; a finished phase ends it."""
+        """Overwrite the status line, at most ten times a second; a finished activity ends it."""
         if done >= total or time.monotonic() - self._last > 0.1:
             self._last = time.monotonic()
             self._write(f"{activity}: {done} of {total}", "\n" if done >= total else "")
 
     def close(self) -> None:
-        """Wipe out the line that is written over."""
+        """Erase the status line."""
         if self._shown:
             self._write("", "\r")
 
@@ -64,7 +64,7 @@ PHASES = {
     "run": "fitting",
     "measure": "measuring the approximation",
 }
-"""Lines about the phases of a `Clock`."""
+"""Descriptions of the phases of a `Clock`."""
 
 
 class Clock:
@@ -85,12 +85,12 @@ class Clock:
         finally:
             self.seconds[name] += time.perf_counter() - start
             self._open.pop()
-            if self._open:  # the phase that this one is a part of goes on
+            if self._open:  # the enclosing phase goes on
                 self._reporter.phase(PHASES[self._open[-1]])
 
 
 def lasting(seconds: float) -> str:
-    """Write how long something may last, with the two digits that an estimate has: ``40 s``, ``2.5 h``."""
+    """Write an estimated duration with two digits: ``40 s``, ``2.5 h``."""
     unit, size = next(((u, s) for u, s in _UNITS.items() if seconds >= 2 * s), ("s", 1))
     return f"{float(f'{seconds / size:.2g}'):g} {unit}"
 

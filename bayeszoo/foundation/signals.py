@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGHUP: all become KeyboardInterrupt, and one that nobody has answered is sent again.
+"""Ctrl-C, SIGTERM and SIGHUP become KeyboardInterrupt; an unanswered signal is sent again.
 
 Exceptions get lost: Python ignores what a finalizer or a callback of a weak reference raises (each import has one), and
 libraries that catch everything go on after an import or a compilation that was stopped.
@@ -17,14 +17,14 @@ from types import FrameType, TracebackType
 from typing import Any, NoReturn
 
 received: list[int] = []
-"""The signals that this process was sent."""
+"""The signals that this process received."""
 
 SOON = 0.02
-"""Seconds until an ignored interrupt is sent again: by then the callback that could not raise it has returned."""
+"""Seconds until an ignored interrupt is sent again: the callback that could not raise it has then returned."""
 LATER = 2.0
-"""Seconds until an interrupt without an answer is sent again: unwinding takes less."""
+"""Seconds until an unanswered interrupt is sent again: unwinding takes less."""
 
-HELD = b"stopping, as soon as nothing is lost by it\n"
+HELD = b"stopping as soon as the draws are saved\n"
 """The line about a waiting signal."""
 
 _HAS_ALARM = hasattr(signal, "setitimer")  # not on Windows
@@ -37,7 +37,7 @@ def listen() -> None:
     """Take over the signals, for a process that is a command."""
     received.clear()
     for number in _NUMBERS:
-        if number == signal.SIGINT or signal.getsignal(number) != signal.SIG_IGN:  # as nohup has it
+        if number == signal.SIGINT or signal.getsignal(number) != signal.SIG_IGN:  # SIG_IGN: under nohup
             signal.signal(number, _on_signal)
     if _HAS_ALARM:
         signal.signal(signal.SIGALRM, _on_alarm)
@@ -47,7 +47,7 @@ def listen() -> None:
 
 
 def end_at_once() -> None:
-    """Let a signal end the process, which has nothing to tidy up while it imports the library."""
+    """Let a signal end the process at once: during the import of the library there is nothing to clean up."""
     for number in _NUMBERS:
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _ended)
@@ -64,14 +64,14 @@ def leave(code: int) -> NoReturn:
         sys.exit(code)
     _send_again(0)
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):  # nobody reads it any more
+        with suppress(OSError, ValueError):  # no reader is left
             stream.flush()
     os._exit(code)
 
 
 @contextmanager
 def keeping() -> Iterator[None]:
-    """Send no signal again while the block saves the draws made before the first one, which takes time."""
+    """Do not resend signals while the block saves draws, which takes time."""
     global _keeping
     _keeping = True
     try:
@@ -82,7 +82,7 @@ def keeping() -> Iterator[None]:
 
 @contextmanager
 def saving() -> Iterator[None]:
-    """Let signals that come after one was answered wait, as the block saves the draws made before it."""
+    """Delay signals that follow an answered one until the block has saved the draws."""
     global _promised, _held, _is_said
     before, _promised, _is_said = _promised, True, _is_said and _promised
     try:
@@ -94,7 +94,7 @@ def saving() -> Iterator[None]:
 
 @contextmanager
 def beginning() -> Iterator[None]:
-    """Let a signal wait until the block ends, as what it begins can be ended only then."""
+    """Delay signals until the block ends: a process that is being started cannot be stopped before."""
     global _held
     _held, before, count = True, _held, len(received)
     try:
@@ -106,14 +106,14 @@ def beginning() -> Iterator[None]:
 
 
 def answer() -> None:
-    """Take the signal as answered: it is not sent again, and within `saving` no other one comes between."""
+    """Mark the signal as answered: it is not sent again, and within `saving` further ones are delayed."""
     global _held
     _send_again(0)
     _held = _promised
 
 
 def unless_stopped[T](compute: Callable[[], T]) -> T | None:
-    """Return the computed value; None after Ctrl-C, which is thereby answered: draws made before it are kept."""
+    """Return the computed value; None after Ctrl-C, which is then answered: earlier draws are kept."""
     try:
         return compute()
     except KeyboardInterrupt:
@@ -123,7 +123,7 @@ def unless_stopped[T](compute: Callable[[], T]) -> T | None:
 
 @contextmanager
 def _ctrl_c() -> Iterator[None]:
-    """Let Ctrl-C wait as a command's signals do, in a program that has left it to Python."""
+    """Delay Ctrl-C like signals of a command, in a program with Python's default handler."""
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
@@ -150,7 +150,7 @@ def _on_signal(number: int, frame: FrameType | None) -> None:
 
 
 def _say_held() -> None:
-    """Say once that a signal waits."""
+    """Print once that a signal is delayed."""
     global _is_said
     if not _is_said:
         _is_said = True
@@ -168,7 +168,7 @@ def _ended(number: int, _: FrameType | None) -> None:
 
 
 def _write(line: bytes) -> None:
-    """Write to stderr; not by way of its stream, which a signal may have come in the middle of."""
+    """Write to stderr directly: the signal may have interrupted its stream."""
     with suppress(OSError):
         os.write(2, line)
 
@@ -181,7 +181,7 @@ def _is_terminal(number: int) -> bool:
 
 
 def _leave_terminal() -> None:
-    """Write nowhere where a terminal was that has hung up, which would be an error for each line."""
+    """Redirect output of a closed terminal to nowhere, as each line would raise an error."""
     for number in _terminals:
         if not _is_terminal(number):
             os.dup2(os.open(os.devnull, os.O_WRONLY), number)
@@ -189,12 +189,12 @@ def _leave_terminal() -> None:
 
 def _send_again(seconds: float) -> None:
     """Set the alarm that sends the signal again after some seconds, in place of an earlier alarm; 0 cancels it."""
-    if received and _HAS_ALARM:  # without a signal the alarm may be somebody else's
+    if received and _HAS_ALARM:  # without a signal the alarm may belong to other code
         signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def _on_ignored(otherwise: Callable[[Any], Any], ignored: Any) -> None:
-    """Report an exception that Python ignores; after a signal nothing, as the interrupt may be what is ignored."""
+    """Report an exception that Python ignores; after a signal nothing, as it may be the interrupt itself."""
     if not received:
         otherwise(ignored)
     elif isinstance(ignored.exc_value, KeyboardInterrupt):
@@ -204,6 +204,6 @@ def _on_ignored(otherwise: Callable[[Any], Any], ignored: Any) -> None:
 def _on_printed(
     otherwise: Callable[..., object], kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> None:
-    """Compiled modules print what stopped their import, NumPy's among them, and raise another error in its place."""
+    """Print exceptions, except interrupts after a signal: compiled modules print those and raise another error."""
     if not (received and issubclass(kind, KeyboardInterrupt)):
         otherwise(kind, error, trace)

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 WIDTH, STEPS = 1.0, 10
-"""Width of a slice in a coordinate to begin with, as of a log a factor of e, and how often it is widened at most."""
+"""Initial width of a slice in the coordinate (a factor of e for logs), and largest number of times it is widened."""
 NARROWEST = 1e-12
-"""Width of a slice in which nothing can be told apart from where it began."""
+"""Width below which a slice cannot be distinguished from its start."""
 
 
 def sliced(height: Callable[[float], float], x: float, at_x: float, rng: np.random.Generator) -> tuple[float, float]:
@@ -18,9 +18,9 @@ def sliced(height: Callable[[float], float], x: float, at_x: float, rng: np.rand
     Parameters
     ----------
     height : callable
-        Log density of the coordinate, up to a constant; -inf where it is 0.
+        Log density of the coordinate, up to a constant; -inf where the density is 0.
     x, at_x : float
-        Where it is, and the height there.
+        The current coordinate, and its height.
     rng : numpy.random.Generator
     """
     level = at_x - rng.exponential()

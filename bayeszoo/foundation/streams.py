@@ -1,4 +1,4 @@
-"""Streams of random numbers: one for each seed and each thing that is drawn with it."""
+"""Streams of random numbers, one for each seed and purpose."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 
 DIGITS = 12
-"""Significant digits of a field that tell streams apart: rounding on another processor does not."""
+"""Significant digits of fields that distinguish streams: rounding on another processor must not."""
 
 
 def stream(seed: int | np.random.Generator, *identity: object) -> np.random.Generator:
-    """Return the random numbers of a seed for one purpose: independent of those of the same seed for any other.
+    """Return the random generator of a seed for one purpose, independent of those for other purposes.
 
     Parameters
     ----------
     seed : int or numpy.random.Generator
         A generator is returned as it is: it is already a stream.
     *identity : str, number, list, tuple or mapping
-        What the numbers are drawn for: the model's name and fields, the digest of the data, the method or the purpose.
+        The purpose of the numbers: the model's name and fields, the digest of the data, the method or the question.
 
     Returns
     -------
@@ -35,13 +35,13 @@ def stream(seed: int | np.random.Generator, *identity: object) -> np.random.Gene
 
 
 def stream_of_fit(attrs: Mapping[Any, Any], seed: int | np.random.Generator, *purpose: Any) -> np.random.Generator:
-    """Return the random numbers of a seed for a question to a fit, as another question or fit has others."""
+    """Return the random generator of a seed for a question to a fit, independent of other questions and fits."""
     fitted = [attrs.get(name) for name in ("model", "data_digest", "method", "seed")]
     return stream(seed, fitted, json.loads(attrs.get("fields", "{}")), *purpose)
 
 
 def _plain(part: object) -> Any:
-    """Write numbers as text of `DIGITS` digits, in lists and mappings too, whose order of keys means nothing."""
+    """Write numbers as text of `DIGITS` digits, also in lists and in mappings, with sorted keys."""
     if isinstance(part, Mapping):
         return {str(name): _plain(part[name]) for name in sorted(part)}
     if isinstance(part, list | tuple | np.ndarray):

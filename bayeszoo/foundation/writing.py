@@ -1,7 +1,7 @@
-"""Write files whole or not at all, and check that they can be written before any work is done.
+"""Write files completely or not at all, and check before any work that they can be written.
 
-A file is written in a folder of its own next to its place, and then takes its name. The folder's name says whose it is,
-so that the next command that writes there sweeps the folder of a process that was killed.
+A file is written in a temporary folder next to its target, then renamed. The folder's name holds its process,
+so that the next command that writes there removes folders of killed processes.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".png", ".svg", ".pdf")
 _HOST = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
-"""The machine, as others may write into the same folder, and have processes of the same numbers."""
+"""The machine: other machines may write to the same folder with equal process numbers."""
 _OURS = f".bayeszoo-{_HOST}-"
 
 
 def require_writable(path: Path, overwrite: bool) -> None:
-    """Raise `InputError` unless a file can be written to ``path``, or to where it links, now.
+    """Raise `InputError` unless a file can be written to ``path``, or to its link target, now.
 
     The folder must exist and be writable; an existing file must be a regular one, and ``overwrite`` true.
     """
@@ -42,7 +42,7 @@ def require_writable(path: Path, overwrite: bool) -> None:
         is_regular = stat.S_ISREG(os.lstat(target).st_mode)
     except FileNotFoundError:
         is_regular, overwrite = True, True
-    except OSError as error:  # the name is too long, or the folder must not be searched
+    except OSError as error:  # the name is too long, or the folder is not searchable
         raise InputError(f"cannot write {path}: {error.strerror}", "not_writable") from None
     if not is_regular:
         raise InputError(f"not a regular file: {path}", "no_such_file")
@@ -56,10 +56,10 @@ def require_writable(path: Path, overwrite: bool) -> None:
 
 @contextmanager
 def replacing(path: Path, overwrite: bool) -> Iterator[Path]:
-    """Yield where to write a file that is given the name ``path`` when the block ends; after an error it is as it was.
+    """Yield a temporary path that replaces ``path`` when the block ends; after an error ``path`` is unchanged.
 
-    A link stays, and the file that it leads to is replaced; so are the permissions of a file. Without ``overwrite`` a
-    file that another process has written meanwhile is an `InputError`.
+    A link stays, and its target is replaced; permissions of the old file are kept. Without ``overwrite`` a
+    file that another process has written in the meantime is an `InputError`.
 
     Raises
     ------
@@ -85,27 +85,27 @@ def replacing(path: Path, overwrite: bool) -> Iterator[Path]:
 
 
 def _target_of(path: Path) -> Path:
-    """Return the file that a path leads to by links, itself where it is none."""
+    """Return the file that a path links to, or the path itself."""
     return Path(os.path.realpath(path)) if os.path.islink(path) else path
 
 
 def _folder_in(folder: Path) -> str:
-    """Make a folder of this process in another."""
+    """Make a temporary folder of this process."""
     return tempfile.mkdtemp(prefix=f"{_OURS}{os.getpid()}-", dir=folder)
 
 
 def _replace(temporary: Path, target: Path) -> None:
-    """Put a file in the place of another, which hands on its permissions."""
+    """Replace a file by another, keeping owner and permissions."""
     with suppress(FileNotFoundError):
         before = os.stat(target)
-        with suppress(OSError):  # only root may give a file away
+        with suppress(OSError):  # only root may change the owner
             os.chown(temporary, before.st_uid, before.st_gid)
         os.chmod(temporary, stat.S_IMODE(before.st_mode))
     os.replace(temporary, target)
 
 
 def _create(temporary: Path, target: Path, path: Path) -> None:
-    """Give a file a name that none has: of two processes the second is refused."""
+    """Rename a file to a new name; if two processes do, the second is refused."""
     try:
         try:
             os.link(temporary, target)
@@ -116,11 +116,11 @@ def _create(temporary: Path, target: Path, path: Path) -> None:
             os.replace(temporary, target)
     except FileExistsError:
         hint = "choose another name or use --overwrite"
-        raise InputError(f"{path} was written by another run meanwhile", "not_writable", hint=hint) from None
+        raise InputError(f"{path} was written by another run in the meantime", "not_writable", hint=hint) from None
 
 
 def _sync(path: Path) -> None:
-    """Flush a file or a folder to disk; not every system lets a folder be opened."""
+    """Flush a file or a folder to disk; some systems do not open folders."""
     with suppress(PermissionError):
         handle = os.open(path, os.O_RDONLY)
         try:
@@ -130,7 +130,7 @@ def _sync(path: Path) -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what processes of this user that are no longer there have left in a folder."""
+    """Remove temporary folders of this user's processes that have ended."""
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             number = re.fullmatch(rf"{re.escape(_OURS)}(\d+)-\w+", entry.name)
@@ -143,31 +143,31 @@ def _is_own_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _is_there(process: int) -> bool:
-    """Say whether there is a process of a number, or may be one."""
-    if os.name != "posix":  # where asking would end it
+    """Say whether a process with this number exists, or may exist."""
+    if os.name != "posix":  # where os.kill would end it
         return True
     try:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except (OSError, OverflowError):  # of another user, or no number of a process
+    except (OSError, OverflowError):  # another user's process, or not a process number
         return True
     return True
 
 
 def write_text(text: str, path: Path, overwrite: bool = False) -> None:
-    """Write a text so that ``path`` holds either the old file or the whole new one."""
+    """Write text so that ``path`` holds either the old file or the complete new one."""
     write_bytes(text.encode("utf-8", "backslashreplace"), path, overwrite)
 
 
 def write_bytes(content: bytes, path: Path, overwrite: bool = False) -> None:
-    """Write bytes so that ``path`` holds either the old file or the whole new one."""
+    """Write bytes so that ``path`` holds either the old file or the complete new one."""
     with replacing(path, overwrite) as temporary:
         temporary.write_bytes(content)
 
 
 def probe_figure(path: Path, overwrite: bool = False) -> Path:
-    """Check that a figure can be written, before any work is done."""
+    """Check that a figure can be written, before any work."""
     if path.suffix.lower() not in SUFFIXES:
         raise InputError(
             f"figures are saved as PNG, SVG or PDF: {path.name!r} must end in {', '.join(SUFFIXES)}", "wrong_suffix"
@@ -177,10 +177,10 @@ def probe_figure(path: Path, overwrite: bool = False) -> Path:
 
 
 def write_figure(figure: Figure, path: Path, overwrite: bool = False) -> Path:
-    """Write a figure so that ``path`` holds either the old file or the whole new one; checked as by `probe_figure`."""
+    """Write a figure so that ``path`` holds either the old file or the complete new one; `probe_figure` checks it."""
     path = probe_figure(path, overwrite)
     undated: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower(), {})
-    content = io.BytesIO()  # Matplotlib leaves a file half open where a disk is full
+    content = io.BytesIO()  # Matplotlib leaves a file half open if the disk is full
     figure.savefig(content, format=path.suffix[1:].lower(), dpi=150, metadata=undated)
     write_bytes(content.getvalue(), path, overwrite)
     return path
