@@ -126,7 +126,7 @@ def test_what_only_all_rows_tell_is_refused(cut):
 def test_a_pattern_without_files_and_a_client_that_is_none_are_refused(tmp_path, written):
     assert "no file matches" in refused(str(tmp_path / "*.csv"))
     pytest.importorskip("distributed")
-    assert "client must be a dask.distributed.Client" in refused(written("y\n1\n"), client="local")
+    assert "client must be a synchronous dask.distributed.Client" in refused(written("y\n1\n"), client="local")
     with raises(bz.InputError, "no_statistics"):
         bz.accumulate(Opaque(), str(tmp_path / "*.csv"))
 
