@@ -1,4 +1,4 @@
-"""Independent Dirichlet distributions on one axis, as PyMC has none: the levels of several features side by side."""
+"""Independent Dirichlet distributions of several features along one axis, for PyMC, which has none."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ Places = Sequence[Sequence[int]]
 
 
 def DirichletTables(name: str, alpha: np.ndarray, tables: Places, dims: tuple[str, ...]) -> pt.TensorVariable:
-    """Declare probabilities p[..., places] ~ Dirichlet(alpha[..., places]) of each table, independent.
+    """Declare independent tables of probabilities, p[..., places] ~ Dirichlet(alpha[..., places]).
 
     Parameters
     ----------
     name : str
-        The variable.
+        Name of the variable.
     alpha : ndarray of shape (..., L)
         Concentrations, > 0.
     tables : sequence of sequence of int
-        The places of each table on the last axis: they are disjoint, and together all of it.
+        Indices of each table on the last axis; they partition it.
     dims : tuple of str
         Names of the axes.
     """
-    constant = np.sum([_log_constant(alpha[..., list(at)]) for at in tables], axis=0)
+    constant = np.sum([_log_constant(alpha[..., list(places)]) for places in tables], axis=0)
     start = np.empty(alpha.shape)
-    for at in map(list, tables):
-        start[..., at] = alpha[..., at] / alpha[..., at].sum(axis=-1, keepdims=True)
+    for places in map(list, tables):
+        start[..., places] = alpha[..., places] / alpha[..., places].sum(axis=-1, keepdims=True)
     return pm.CustomDist(
         name,
         *as_data(name, alpha=alpha, log_constant=constant),
@@ -62,46 +62,47 @@ def _draw(
 ) -> np.ndarray:
     alpha = alpha if size is None else np.broadcast_to(alpha, (*size, alpha.shape[-1]))
     drawn = np.empty(alpha.shape)
-    for at in map(list, tables):
-        drawn[..., at] = np.apply_along_axis(rng.dirichlet, -1, alpha[..., at])
+    for places in map(list, tables):
+        drawn[..., places] = np.apply_along_axis(rng.dirichlet, -1, alpha[..., places])
     return drawn
 
 
 class Simplexes(Transform):
-    """Probabilities of several tables on one axis, each as PyMC's coordinates of a simplex.
+    """PyMC's simplex coordinates of several tables of probabilities on one axis.
 
-    Tables of as many levels are transformed together, so that the graph grows with their sizes and not their number.
+    Tables of equal size are transformed together, so that the graph grows with the number of sizes, not of tables.
     """
 
     name = "simplexes"
 
     def __init__(self, tables: Places) -> None:
-        sizes = sorted({len(at) for at in tables})
-        self.groups = [np.array([at for at in tables if len(at) == V], dtype=np.int64) for V in sizes]
+        sizes = sorted({len(places) for places in tables})
+        self.groups = [np.array([places for places in tables if len(places) == V], dtype=np.int64) for V in sizes]
         self.log_sizes = float(sum(len(group) * np.log(group.shape[1]) for group in self.groups))
         self.order = np.argsort(np.concatenate([group.ravel() for group in self.groups]))
         self.ends = np.cumsum([0, *(len(group) * (group.shape[1] - 1) for group in self.groups)])
 
     def forward(self, value: Any, *inputs: Any) -> pt.TensorVariable:
-        """Map probabilities (..., L) to coordinates, one less for each table."""
-        each = [simplex.forward(value[..., group]) for group in self.groups]
-        return pt.concatenate([_flat(own) for own in each], axis=-1)
+        """Map probabilities (..., L) to coordinates, one fewer for each table."""
+        coordinates = [simplex.forward(value[..., group]) for group in self.groups]
+        return pt.concatenate([_flat(values) for values in coordinates], axis=-1)
 
     def _parts(self, value: pt.TensorVariable) -> list[Any]:
-        """Return the coordinates of tables of as many levels, (..., tables, levels - 1)."""
+        """Return the coordinates of tables by size, (..., tables, levels - 1)."""
         ends = zip(self.groups, self.ends[:-1], self.ends[1:], strict=True)
         return [
-            value[..., at:to].reshape((*value.shape[:-1], len(group), group.shape[1] - 1)) for group, at, to in ends
+            value[..., low:high].reshape((*value.shape[:-1], len(group), group.shape[1] - 1))
+            for group, low, high in ends
         ]
 
     def backward(self, value: pt.TensorVariable, *inputs: Any) -> pt.TensorVariable:
         """Map coordinates to probabilities."""
-        each = [_flat(simplex.backward(own)) for own in self._parts(value)]
-        return pt.concatenate(each, axis=-1)[..., self.order]
+        probabilities = [_flat(simplex.backward(part)) for part in self._parts(value)]
+        return pt.concatenate(probabilities, axis=-1)[..., self.order]
 
     def log_jac_det(self, value: pt.TensorVariable, *inputs: Any) -> pt.TensorVariable:
-        """Log of |dp / d value|, p without the last entry of each table: the sum of log p, and log of their sizes."""
-        return sum(pt.sum(simplex.log_jac_det(own), axis=-1) for own in self._parts(value))
+        """Return log |dp / d value|, p without the last entry of each table."""
+        return sum(pt.sum(simplex.log_jac_det(part), axis=-1) for part in self._parts(value))
 
 
 def _flat(values: pt.TensorVariable) -> pt.TensorVariable:

@@ -1,4 +1,4 @@
-"""The inverse-Wishart distribution for PyMC, which has none, and Gaussians whose covariance follows it."""
+"""The inverse-Wishart distribution for PyMC, which has none, and Gaussians with such a covariance."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _HALF_LOG_2_PI = math.log(2 * math.pi) / 2
 
 
 def InverseWishart(name: str, nu: npt.ArrayLike, psi: np.ndarray, dims: Any = None) -> pt.TensorVariable:
-    """Declare Sigma ~ InvWishart(nu, Psi), or several that are independent, sampled on their Cholesky factors.
+    """Declare Sigma ~ InvWishart(nu, Psi), or K independent ones, sampled by their Cholesky factors.
 
     Parameters
     ----------
     name : str
-        The variable.
+        Name of the variable.
     nu : float, or ndarray of shape (K,)
         Degrees of freedom, > D - 1.
     psi : ndarray of shape (D, D) or (K, D, D)
@@ -55,20 +55,20 @@ def ScaledNormal(
     count: int | None = None,
     dims: Any = None,
 ) -> pt.TensorVariable:
-    """Declare mu ~ N(mean, Sigma / kappa), or one for each of several, in a tenth of ``pm.MvNormal``'s time to compile.
+    """Declare mu ~ N(mean, Sigma / kappa), or K of them; it compiles in a tenth of ``pm.MvNormal``'s time.
 
     Parameters
     ----------
     name : str
-        The variable.
+        Name of the variable.
     mean : ndarray of shape (D,) or (K, D)
-        The mean of each.
+        The mean of mu.
     kappa : float, or ndarray of shape (K,)
-        What the covariance is divided by.
+        Divisor of the covariance.
     sigma : variable of shape (D, D) or (K, D, D)
-        The covariance, or that of each.
+        The covariance.
     count : int, optional
-        K, where one covariance is that of K means, and ``dims`` do not tell K.
+        K, if K means share one covariance and ``dims`` do not give K.
     dims : str or tuple of str, optional
         Names of the axes.
     """
@@ -85,7 +85,7 @@ def ScaledNormal(
 
 
 def as_data(name: str, **values: Any) -> list[Any]:
-    """Pass a prior's numbers in as data: code compiled for one prior then serves all."""
+    """Pass a prior's numbers as data, so that code compiled for one prior serves all."""
     return [pm.Data(f"{name}_{key}", value) for key, value in values.items()]
 
 
@@ -96,7 +96,7 @@ def gaussian_log_likelihood(
     mean: pt.TensorVariable,
     scatter: pt.TensorVariable,
 ) -> pt.TensorVariable:
-    """Log density of n rows N(mu, Sigma), given only their mean and the scatter about it; or of each of K sets (K,)."""
+    """Log density of n rows N(mu, Sigma), from their mean and the scatter about it; or of each of K sets (K,)."""
     n, shift = pt.as_tensor_variable(n), mean - mu
     about_mu = scatter + n[..., None, None] * shift[..., :, None] * shift[..., None, :]
     return _gaussian_terms(sigma, about_mu, n) - n * mean.shape[-1] * _HALF_LOG_2_PI
@@ -133,10 +133,14 @@ def _log_density_of_normal(
 
 
 def _draw_covariance(nu: Any, psi: Any, constant: Any, rng: np.random.Generator, size: Any = None) -> np.ndarray:
-    shape, own = size or np.shape(nu), np.shape(psi)[-2:]
-    each = zip(np.broadcast_to(nu, shape).ravel(), np.broadcast_to(psi, (*shape, *own)).reshape(-1, *own), strict=True)
-    drawn = [scipy.stats.invwishart.rvs(float(freedom), scale, random_state=rng) for freedom, scale in each]
-    return np.reshape(drawn, (*shape, *own))
+    shape, matrix_shape = size or np.shape(nu), np.shape(psi)[-2:]
+    parameters = zip(
+        np.broadcast_to(nu, shape).ravel(),
+        np.broadcast_to(psi, (*shape, *matrix_shape)).reshape(-1, *matrix_shape),
+        strict=True,
+    )
+    drawn = [scipy.stats.invwishart.rvs(float(freedom), scale, random_state=rng) for freedom, scale in parameters]
+    return np.reshape(drawn, (*shape, *matrix_shape))
 
 
 def _draw_normal(mean: Any, kappa: Any, sigma: Any, rng: np.random.Generator, size: Any = None) -> np.ndarray:
@@ -150,7 +154,7 @@ class Cholesky(Transform):
     """A covariance matrix as its Cholesky factor L with the log of the diagonal, packed by rows.
 
     Every real vector of length D (D + 1) / 2, D the ``size``, is a covariance matrix, so a sampler cannot leave the
-    cone. A leading axis is that of further matrices.
+    cone. A leading axis is one of several matrices.
     """
 
     name = "cholesky"
@@ -165,11 +169,11 @@ class Cholesky(Transform):
         return pt.switch(self.diagonal, pt.log(pt.switch(self.diagonal, packed, np.float64(1))), packed)
 
     def backward(self, value: pt.TensorVariable, *inputs: Any) -> pt.TensorVariable:
-        """Map the packed factor to Sigma = L L', by a sum of products: numba compiles it in less time than ``@``."""
-        place = np.zeros((self.size, self.size), dtype=np.int64)
-        place[self.rows, self.columns] = np.arange(len(self.rows))
+        """Map the packed factor to Sigma = L L', by a sum of products, which numba compiles faster than ``@``."""
+        index = np.zeros((self.size, self.size), dtype=np.int64)
+        index[self.rows, self.columns] = np.arange(len(self.rows))
         packed = pt.switch(self.diagonal, pt.exp(pt.switch(self.diagonal, value, np.float64(0))), value)
-        factor = packed[..., place] * np.tri(self.size)
+        factor = packed[..., index] * np.tri(self.size)
         return pt.sum(factor[..., :, None, :] * factor[..., None, :, :], axis=-1)
 
     def log_jac_det(self, value: pt.TensorVariable, *inputs: Any) -> pt.TensorVariable:

@@ -1,4 +1,4 @@
-"""Weights broken off a stick, in double precision: those of PyMC take the logarithm of B(1, alpha) from an integer."""
+"""Stick-breaking weights in double precision; PyMC's take log B(1, alpha) from an integer."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def StickBreaking(name: str, alpha: float, count: int, dims: str | None = None) 
     dims : str, optional
         Name of the axis.
     """
-    left = (alpha / (1 + alpha)) ** np.arange(count)
-    start = np.append(left[:-1] - left[1:], left[-1])
+    remaining = (alpha / (1 + alpha)) ** np.arange(count)
+    start = np.append(remaining[:-1] - remaining[1:], remaining[-1])
     return pm.CustomDist(
         name,
         *as_data(name, alpha=np.full(count, alpha), later=np.tri(count, k=-1)[:, : max(count - 2, 0)]),
@@ -44,9 +44,9 @@ def StickBreaking(name: str, alpha: float, count: int, dims: str | None = None) 
 
 
 def _log_density(weights: pt.TensorVariable, alpha: pt.TensorVariable, later: pt.TensorVariable) -> pt.TensorVariable:
-    """Log density: Beta densities alpha (1 - v_k)^(alpha - 1), where dv_k/dw_k is 1 over the stick left."""
-    left = pt.dot(weights, later)  # before breaks 2..K-1
-    breaks = pt.sum(pt.log(alpha[..., 1:]), axis=-1) - pt.sum(pt.log(left), axis=-1)
+    """Log density: Beta densities alpha (1 - v_k)^(alpha - 1), where dv_k/dw_k is 1 over the remaining stick."""
+    remaining = pt.dot(weights, later)  # before breaks 2..K-1
+    breaks = pt.sum(pt.log(alpha[..., 1:]), axis=-1) - pt.sum(pt.log(remaining), axis=-1)
     return breaks + (alpha[..., 0] - np.float64(1)) * pt.log(weights[..., -1])
 
 
@@ -54,5 +54,5 @@ def _draw(alpha: Any, later: Any, rng: np.random.Generator, size: tuple[int, ...
     alpha = alpha if size is None else np.broadcast_to(alpha, (*size, alpha.shape[-1]))
     broken = rng.beta(1.0, alpha)
     broken[..., -1] = 1.0
-    left = np.cumprod(1 - broken[..., :-1], axis=-1)
-    return broken * np.concatenate([np.ones((*left.shape[:-1], 1)), left], axis=-1)
+    remaining = np.cumprod(1 - broken[..., :-1], axis=-1)
+    return broken * np.concatenate([np.ones((*remaining.shape[:-1], 1)), remaining], axis=-1)

@@ -1,7 +1,6 @@
 """Loops of likelihoods and samplers, compiled by numba; nothing here knows PyTensor.
 
-Every function that a compiled one calls is in its file or in `vectors`, because numba's cache of compiled code looks at
-the time of one file: save those that import `vectors` when that one has changed. All are compiled with
-``fastmath=False``: without it a function takes over that of the first one that calls it, and PyTensor's moves terms
-about.
+Functions that a compiled one calls are in its file or in `vectors`, because numba's cache checks the modification time
+of one file only, except in files that import `vectors` when `vectors` has changed. All are compiled with
+``fastmath=False``: without it a function inherits the option of its first caller, and PyTensor's option reorders terms.
 """

@@ -1,4 +1,4 @@
-"""Draws of the latent variables that make a yes or a no Gaussian given its linear predictor. Numba.
+"""Draws of latent variables that make binary outcomes conditionally Gaussian. Numba.
 
 Polya-Gamma variables are drawn by Devroye's method: Polson, Scott and Windle 2013, section 4. Tails of the normal
 distribution by exponential proposals: Robert 1995.
@@ -13,9 +13,9 @@ import numba
 _loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 
 SPLIT = 0.64
-"""Where the two series of the density of a Polya-Gamma variable, times 4, take turns."""
+"""The point, in units of 4 times the variable, that separates the two series of the Polya-Gamma density."""
 FAR = 40.0
-"""Half a predictor above which the right tail has less than 1e-200 of the proposals, and is left out."""
+"""Half predictor above which the right tail has less than 1e-200 of the proposals, and is left out."""
 
 
 @_loops
@@ -25,7 +25,7 @@ def _normal_cdf(x: float) -> float:
 
 @_loops
 def _right_share(z: float) -> float:
-    """Return the share of the proposals that is to the right of the split."""
+    """Return the share of proposals to the right of the split."""
     if z > FAR:
         return 0.0
     rate = (math.pi**2 / 4.0 + z * z) / 2.0
@@ -37,7 +37,7 @@ def _right_share(z: float) -> float:
 
 @_loops
 def _left(z: float, rng) -> float:  # type: ignore[no-untyped-def]
-    """Draw from the inverse Gaussian of mean 1 / z and shape 1, up to the split."""
+    """Draw from the inverse Gaussian with mean 1 / z and shape 1, truncated at the split."""
     if z * SPLIT < 1.0:
         while True:
             first, second = rng.standard_exponential(), rng.standard_exponential()
@@ -48,7 +48,7 @@ def _left(z: float, rng) -> float:  # type: ignore[no-untyped-def]
     mean = 1.0 / z
     while True:
         half = mean * rng.standard_normal() ** 2 / 2.0
-        x = mean / (1.0 + half + math.sqrt(half * (2.0 + half)))  # the lesser root, without a difference
+        x = mean / (1.0 + half + math.sqrt(half * (2.0 + half)))  # the smaller root, without cancellation
         if rng.random() > mean / (mean + x):
             x = mean * mean / x
         if x <= SPLIT:
@@ -57,7 +57,7 @@ def _left(z: float, rng) -> float:  # type: ignore[no-untyped-def]
 
 @_loops
 def _is_accepted(x: float, rng) -> bool:  # type: ignore[no-untyped-def]
-    """Say whether a proposal is kept: terms of the alternating series, over the first, close in on a uniform number."""
+    """Say whether a proposal is accepted: partial sums of the alternating series bracket a uniform number."""
     height, total, n = rng.random(), 1.0, 0
     rate = -2.0 / x if x <= SPLIT else -(math.pi**2) * x / 2.0
     while True:
@@ -87,7 +87,7 @@ def _polya_gamma(z: float, right: float, rng) -> float:  # type: ignore[no-untyp
 
 @_loops
 def polya_gamma(trials, eta, drawn, rng):  # type: ignore[no-untyped-def]
-    """Draw PG(trials, eta), one entry a row, into ``drawn``; trials are whole numbers: a sum over them."""
+    """Draw PG(trials, eta) for each row into ``drawn``, as a sum over whole numbers of trials."""
     for i in range(len(trials)):
         z = abs(eta[i]) / 2.0
         right, total = _right_share(z), 0.0
@@ -98,8 +98,8 @@ def polya_gamma(trials, eta, drawn, rng):  # type: ignore[no-untyped-def]
 
 @_loops
 def _above(eta: float, rng) -> float:  # type: ignore[no-untyped-def]
-    """Draw from N(eta, 1) above 0."""
-    if eta > -0.4:  # at least a third are above 0
+    """Draw from N(eta, 1) truncated to positive numbers."""
+    if eta > -0.4:  # at least a third of the draws are above 0
         while True:
             x = eta + rng.standard_normal()
             if x > 0.0:
@@ -113,9 +113,9 @@ def _above(eta: float, rng) -> float:  # type: ignore[no-untyped-def]
 
 @_loops
 def latent_normals(successes, trials, eta, drawn, rng):  # type: ignore[no-untyped-def]
-    """Draw the sum of N(eta, 1) over the trials of each row, above 0 of the successes and below of the others.
+    """Draw the sum of N(eta, 1) over the trials of each row, truncated above 0 for successes and below for failures.
 
-    Return the sum of the squares of all.
+    Return the sum of squares of all draws.
     """
     squares = 0.0
     for i in range(len(trials)):

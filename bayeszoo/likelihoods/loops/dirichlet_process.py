@@ -1,7 +1,7 @@
-"""Collapsed Gibbs sampling of clusters of Gaussian rows, with splits and merges: parameters are integrated out. Numba.
+"""Collapsed Gibbs sampling of clusters of Gaussian rows, with splits and merges. Numba.
 
-A cluster's posterior (normal-inverse-Wishart, or of variances normal-inverse-gamma) is kept up to date row by row. Its
-matrix psi is (D, D) of full covariances, (D, 1) of diagonal and (1, 1) of spherical ones.
+Parameters are integrated out; a cluster's posterior (normal-inverse-Wishart or -gamma) is updated row by row. Its
+matrix psi is (D, D) for full covariances, (D, 1) for diagonal and (1, 1) for spherical ones.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ def _log_beta(a, b):  # type: ignore[no-untyped-def]
 
 @_loops
 def _log_of_one_and(x):  # type: ignore[no-untyped-def]
-    """Return log(1 + exp(x)), which does not overflow."""
+    """Return log(1 + exp(x)) without overflow."""
     return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
 
 
 @_loops
-def _log_of_sticks(counts, alpha, rest, first, last):  # type: ignore[no-untyped-def]
-    """Return the log probability of counts (K,) under the prior of sticks from first to last, less a constant."""
+def _log_of_sticks(counts, alpha, beta, first, last):  # type: ignore[no-untyped-def]
+    """Return the log probability of counts (K,) under the sticks from first to last, up to a constant."""
     value, after = 0.0, counts[first:].sum()
-    for k in range(first, min(last + 1, len(rest))):
+    for k in range(first, min(last + 1, len(beta))):
         after -= counts[k]
-        value += _log_beta(alpha[k] + counts[k], rest[k] + after)
+        value += _log_beta(alpha[k] + counts[k], beta[k] + after)
     return value
 
 
 @_loops
 def _refresh(kind, k, state):  # type: ignore[no-untyped-def]
-    """Compute what the predictive density of cluster k needs; return False where psi has lost its digits."""
+    """Update the predictive density of cluster k; return False if psi has lost its digits."""
     size, mean, psi, root, constant, power, of_size, _ = state
     D, n = mean.shape[1], int(size[k])
     log_det = 0.0
@@ -68,7 +68,7 @@ def _refresh(kind, k, state):  # type: ignore[no-untyped-def]
 
 @_loops
 def _log_predictive(kind, k, y, state):  # type: ignore[no-untyped-def]
-    """Return the log density of a row given the rows of cluster k: Student t."""
+    """Return the Student-t log density of a row given the rows of cluster k."""
     size, mean, _, root, constant, power, of_size, z = state
     D, kappa = mean.shape[1], of_size[0, int(size[k])]
     share = kappa / (kappa + 1)
@@ -92,7 +92,7 @@ def _log_predictive(kind, k, y, state):  # type: ignore[no-untyped-def]
 
 @_loops
 def _take(kind, k, y, sign, state):  # type: ignore[no-untyped-def]
-    """Add a row to cluster k, or with sign -1 take it away; return False where digits are lost."""
+    """Add a row to cluster k, or with sign -1 remove it; return False if digits are lost."""
     size, mean, psi, kappas = state[0], state[1], state[2], state[6][0]
     D, kappa = mean.shape[1], kappas[int(size[k])]
     ratio = kappa / (kappa + sign)
@@ -110,7 +110,7 @@ def _take(kind, k, y, sign, state):  # type: ignore[no-untyped-def]
 
 @_loops
 def _empty(kind, k, prior, state):  # type: ignore[no-untyped-def]
-    """Give cluster k no rows: its posterior is the prior."""
+    """Reset cluster k to no rows: its posterior is the prior."""
     size, mean, psi = state[:3]
     size[k] = 0.0
     mean[k], psi[k] = prior
@@ -119,7 +119,7 @@ def _empty(kind, k, prior, state):  # type: ignore[no-untyped-def]
 
 @_loops
 def _fill(kind, k, component, Y, prior, state):  # type: ignore[no-untyped-def]
-    """Give cluster k the rows whose component it is."""
+    """Rebuild cluster k from the rows of component k."""
     _empty(kind, k, prior, state)
     for n in range(len(Y)):
         if component[n] == k:
@@ -127,10 +127,10 @@ def _fill(kind, k, component, Y, prior, state):  # type: ignore[no-untyped-def]
 
 
 @_loops
-def _draw_components(kind, component, counts, order, Y, alpha, rest, prior, state, rng):  # type: ignore[no-untyped-def]
-    """Draw the cluster of each row given those of all others."""
+def _draw_components(kind, component, counts, order, Y, alpha, beta, prior, state, rng):  # type: ignore[no-untyped-def]
+    """Draw the cluster of each row given those of all other rows."""
     K, logs = len(alpha), np.empty(len(alpha))
-    _empty(kind, K, prior, state)  # a cluster without rows, whatever its stick
+    _empty(kind, K, prior, state)  # a cluster without rows, for any empty stick
     for n in order:
         old = component[n]
         counts[old] -= 1.0
@@ -143,30 +143,30 @@ def _draw_components(kind, component, counts, order, Y, alpha, rest, prior, stat
         for k in range(K):
             logs[k] = _log_predictive(kind, k, Y[n], state) if counts[k] > 0.0 else of_new
             largest = max(largest, logs[k])
-        after, left, total, to_new = counts.sum(), 1.0, 0.0, math.exp(of_new - largest)
+        after, remaining, total, to_new = counts.sum(), 1.0, 0.0, math.exp(of_new - largest)
         for k in range(K):
-            weight = left
+            weight = remaining
             if k < K - 1:
                 after -= counts[k]
-                whole = alpha[k] + rest[k] + counts[k] + after
-                weight *= (alpha[k] + counts[k]) / whole
-                left *= (rest[k] + after) / whole
+                concentration = alpha[k] + beta[k] + counts[k] + after
+                weight *= (alpha[k] + counts[k]) / concentration
+                remaining *= (beta[k] + after) / concentration
             total += weight * (math.exp(logs[k] - largest) if counts[k] > 0.0 else to_new)
             logs[k] = total
-        place, new = rng.random() * total, 0
+        target, new = rng.random() * total, 0
         for k in range(K - 1):
-            new += place >= logs[k]
+            new += target >= logs[k]
         component[n] = new
         counts[new] += 1.0
         _take(kind, new, Y[n], 1, state)
 
 
 @_loops
-def _split_or_merge(kind, component, counts, Y, alpha, rest, prior, state, rng):  # type: ignore[no-untyped-def]
-    """Propose to split the cluster of two rows, or to merge their two clusters; Dahl's sequential allocation.
+def _split_or_merge(kind, component, counts, Y, alpha, beta, prior, state, rng):  # type: ignore[no-untyped-def]
+    """Propose to split the cluster of two random rows, or to merge their clusters, by Dahl's sequential allocation.
 
-    The other rows are put, in random order, with the one or the other by their predictive densities; a merge is
-    accepted by the probability with which that would have given the two clusters.
+    The other rows are allocated, in random order, to the first or the second row by their predictive densities; a merge
+    is accepted with the probability of allocating the two clusters this way.
     """
     N, K = len(Y), len(alpha)
     i, j = rng.integers(0, N), rng.integers(0, N - 1)
@@ -188,45 +188,48 @@ def _split_or_merge(kind, component, counts, Y, alpha, rest, prior, state, rng):
         empty += 1
     rows = np.flatnonzero((component == first) | (component == component[j]))
     rng.shuffle(rows)
-    one, other, both = K, K + 1, K + 2
-    for k in (one, other, both):
+    first_part, second_part, joint = K, K + 1, K + 2
+    for k in (first_part, second_part, joint):
         _empty(kind, k, prior, state)
-    apart = _log_predictive(kind, one, Y[i], state) + _log_predictive(kind, other, Y[j], state)
-    together = _log_predictive(kind, both, Y[i], state)
-    _take(kind, one, Y[i], 1, state)
-    _take(kind, other, Y[j], 1, state)
-    _take(kind, both, Y[i], 1, state)
-    together += _log_predictive(kind, both, Y[j], state)
-    _take(kind, both, Y[j], 1, state)
-    in_one, in_other, log_q = 1.0, 1.0, 0.0
+    log_apart = _log_predictive(kind, first_part, Y[i], state) + _log_predictive(kind, second_part, Y[j], state)
+    log_together = _log_predictive(kind, joint, Y[i], state)
+    _take(kind, first_part, Y[i], 1, state)
+    _take(kind, second_part, Y[j], 1, state)
+    _take(kind, joint, Y[i], 1, state)
+    log_together += _log_predictive(kind, joint, Y[j], state)
+    _take(kind, joint, Y[j], 1, state)
+    in_first, in_second, log_q = 1.0, 1.0, 0.0
     proposed = component.copy()
     proposed[i], proposed[j] = first, second
     for n in rows:
         if n in (i, j):
             continue
-        of_one, of_other = _log_predictive(kind, one, Y[n], state), _log_predictive(kind, other, Y[n], state)
-        odds = math.log(in_one / in_other) + of_one - of_other
-        goes = component[n] == first
+        of_first, of_second = (
+            _log_predictive(kind, first_part, Y[n], state),
+            _log_predictive(kind, second_part, Y[n], state),
+        )
+        odds = math.log(in_first / in_second) + of_first - of_second
+        goes_first = component[n] == first
         if is_split:
-            goes = math.log(rng.random()) < -_log_of_one_and(-odds)
-            proposed[n] = first if goes else second
-        log_q -= _log_of_one_and(-odds if goes else odds)
-        together += _log_predictive(kind, both, Y[n], state)
-        _take(kind, both, Y[n], 1, state)
-        if goes:
-            apart += of_one
-            in_one += 1.0
-            _take(kind, one, Y[n], 1, state)
+            goes_first = math.log(rng.random()) < -_log_of_one_and(-odds)
+            proposed[n] = first if goes_first else second
+        log_q -= _log_of_one_and(-odds if goes_first else odds)
+        log_together += _log_predictive(kind, joint, Y[n], state)
+        _take(kind, joint, Y[n], 1, state)
+        if goes_first:
+            log_apart += of_first
+            in_first += 1.0
+            _take(kind, first_part, Y[n], 1, state)
         else:
-            apart += of_other
-            in_other += 1.0
-            _take(kind, other, Y[n], 1, state)
+            log_apart += of_second
+            in_second += 1.0
+            _take(kind, second_part, Y[n], 1, state)
     split, merged = counts.copy(), counts.copy()
-    split[first], split[second] = in_one, in_other
-    merged[first], merged[second] = in_one + in_other, 0.0
+    split[first], split[second] = in_first, in_second
+    merged[first], merged[second] = in_first + in_second, 0.0
     low, high = min(first, second), max(first, second)
-    gain = _log_of_sticks(split, alpha, rest, low, high) - _log_of_sticks(merged, alpha, rest, low, high)
-    gain += apart - together
+    gain = _log_of_sticks(split, alpha, beta, low, high) - _log_of_sticks(merged, alpha, beta, low, high)
+    gain += log_apart - log_together
     gain -= log_q - math.log(empty)
     if math.log(rng.random()) >= (gain if is_split else -gain):
         return
@@ -240,7 +243,7 @@ def _split_or_merge(kind, component, counts, Y, alpha, rest, prior, state, rng):
 
 
 @_loops
-def _exchange_labels(component, counts, alpha, rest, times, rng):  # type: ignore[no-untyped-def]
+def _exchange_labels(component, counts, alpha, beta, times, rng):  # type: ignore[no-untyped-def]
     """Propose to exchange the sticks of two clusters, N times."""
     K = len(alpha)
     labels = np.arange(K)
@@ -249,9 +252,9 @@ def _exchange_labels(component, counts, alpha, rest, times, rng):  # type: ignor
         if counts[k] == counts[m] == 0.0 or k == m:
             continue
         low, high = min(k, m), max(k, m)
-        old = _log_of_sticks(counts, alpha, rest, low, high)
+        old = _log_of_sticks(counts, alpha, beta, low, high)
         counts[k], counts[m] = counts[m], counts[k]
-        if math.log(rng.random()) < _log_of_sticks(counts, alpha, rest, low, high) - old:
+        if math.log(rng.random()) < _log_of_sticks(counts, alpha, beta, low, high) - old:
             labels[k], labels[m] = labels[m], labels[k]
         else:
             counts[k], counts[m] = counts[m], counts[k]
@@ -261,24 +264,24 @@ def _exchange_labels(component, counts, alpha, rest, times, rng):  # type: ignor
 
 
 @_loops
-def sweep(kind, component, orders, Y, alpha, rest, prior, state, splits, rng):  # type: ignore[no-untyped-def]
-    """Draw the clusters of all rows once for each of ``orders`` (M, rows), in place.
+def sweep(kind, component, orders, Y, alpha, beta, prior, state, splits, rng):  # type: ignore[no-untyped-def]
+    """Draw the clusters of all rows, in place, once for each order in ``orders`` (M, rows).
 
-    ``component`` (rows,) are places among K sticks, of which ``alpha`` (K,) and ``rest`` (K - 1,) are the prior;
-    ``prior`` has the mean (D,) and psi of a cluster. ``state`` are arrays of K + 3 clusters: size, mean, psi, its root,
-    constant and power of the predictive density; and by the size of a cluster (3, rows + 1) kappa, that power, and the
-    constant without the determinant; and room for a row (D,). ``splits`` are proposals of a split or merge after
-    each sweep, and sticks are exchanged as often as there are.
+    ``component`` (rows,) are numbers of K sticks, with the prior Beta(``alpha`` (K,), ``beta`` (K - 1,)). ``prior`` has
+    the mean (D,) and psi of a cluster. ``state`` are arrays for K + 3 clusters: size, mean, psi, its root, constant and
+    power of the predictive density; then, by size of a cluster, (3, rows + 1) kappa, power, and the constant without
+    the determinant; and scratch (D,). ``splits`` is the number of split or merge proposals after each sweep; exchanges
+    of sticks are proposed K times.
     """
     K = len(alpha)
     for order in orders:
         counts = np.zeros(K)
         for n in range(len(Y)):
             counts[component[n]] += 1.0
-        for k in range(K):  # what was added and taken away has rounded
+        for k in range(K):  # removes rounding errors of additions and removals
             _fill(kind, k, component, Y, prior, state)
-        _draw_components(kind, component, counts, order, Y, alpha, rest, prior, state, rng)
+        _draw_components(kind, component, counts, order, Y, alpha, beta, prior, state, rng)
         if len(Y) > 1 and K > 1:
             for _ in range(splits):
-                _split_or_merge(kind, component, counts, Y, alpha, rest, prior, state, rng)
-            _exchange_labels(component, counts, alpha, rest, K, rng)
+                _split_or_merge(kind, component, counts, Y, alpha, beta, prior, state, rng)
+            _exchange_labels(component, counts, alpha, beta, K, rng)

@@ -1,4 +1,4 @@
-"""Log likelihood of rows N(mean, W W' + sigma2 I), some of their numbers missing, from statistics by pattern. Numba.
+"""Log likelihood of rows N(mean, W W' + sigma2 I) with missing numbers, from statistics by pattern. Numba.
 
 Cost O(D^2 q) a pattern, whatever the number of rows. Only matrices of size q x q are inverted
 (Woodbury): with M = W'W + sigma2 I and G = W M^-1, the inverse of C = W W' + sigma2 I is (I - G W') / sigma2, C^-1 W is
@@ -21,9 +21,9 @@ _NATS = math.log(2 * math.pi)
 
 @_loops
 def _of_pattern(W: Any, variance: float, n: float, shift: Any, scatter: Any) -> Any:
-    """Return the log likelihood of n rows, and its derivatives in their shift, in the loadings and in the variance.
+    """Return the log likelihood of n rows, and its derivatives in shift, loadings and variance.
 
-    ``scatter`` (d, d) is about the mean of the rows, ``shift`` (d,) their mean less that of the distribution.
+    ``scatter`` (d, d) is about the mean of the rows, ``shift`` (d,) their mean minus that of the distribution.
     """
     d, q = W.shape
     factor, half = np.zeros((q, q)), np.zeros((q, q))
@@ -44,28 +44,28 @@ def ppca_value_and_gradient(
     """Return log likelihood and its derivatives in mean (D,), loadings (D, q) and variance; NaN at a variance <= 0."""
     D, q = loadings.shape
     if mean.shape != (D,) or observed.shape != (len(n), D) or means.shape != (len(n), D):
-        raise ValueError("mean, loadings, patterns and their means differ in D, or in how many there are")
+        raise ValueError("mean, loadings, patterns and their means differ in D or in number")
     if scatters.shape != (len(n), D, D):
-        raise ValueError("the scatter matrices differ in D or in how many there are")
+        raise ValueError("the scatter matrices differ in D or in number")
     value, of_variance, of_mean, of_loadings = 0.0, 0.0, np.zeros(D), np.zeros((D, q))
     if not variance > 0:
         return np.nan, of_mean, of_loadings, np.nan
     for p in range(len(n)):
-        at = np.flatnonzero(observed[p])
-        d = len(at)
+        columns = np.flatnonzero(observed[p])
+        d = len(columns)
         W, shift, scatter = np.empty((d, q)), np.empty(d), np.empty((d, d))
         for i in range(d):
-            shift[i] = means[p, at[i]] - mean[at[i]]
+            shift[i] = means[p, columns[i]] - mean[columns[i]]
             for a in range(q):
-                W[i, a] = loadings[at[i], a]
+                W[i, a] = loadings[columns[i], a]
             for j in range(d):
-                scatter[i, j] = scatters[p, at[i], at[j]]
+                scatter[i, j] = scatters[p, columns[i], columns[j]]
         if d:
             term, of_shift, of_W, slope = _of_pattern(W, variance, n[p], shift, scatter)
             value += term
             of_variance += slope
             for i in range(d):
-                of_mean[at[i]] += of_shift[i]
+                of_mean[columns[i]] += of_shift[i]
                 for a in range(q):
-                    of_loadings[at[i], a] += of_W[i, a]
+                    of_loadings[columns[i], a] += of_W[i, a]
     return value, of_mean, of_loadings, of_variance

@@ -17,15 +17,15 @@ _NATS = math.log(2 * math.pi)
 
 @_loops
 def gaussian_value_and_gradient(C: Any, y: Any) -> Any:
-    """Return log N(y | 0, C) and its gradient in C; -inf and zeros where C is not positive definite."""
+    """Return log N(y | 0, C) and its gradient in C; -inf and zeros if C is not positive definite."""
     n = len(y)
-    nowhere = -np.inf, np.zeros((n, n))
+    impossible = -np.inf, np.zeros((n, n))
     if not np.all(np.isfinite(C)):
-        return nowhere
+        return impossible
     try:
         L = np.linalg.cholesky(C)
     except Exception:  # not positive definite
-        return nowhere
+        return impossible
     log_det = 0.0
     for i in range(n):
         log_det += 2 * math.log(L[i, i])

@@ -1,7 +1,7 @@
 """One pass over the rows of a Gaussian mixture: log likelihood and expected statistics. Numba.
 
-The E-step of EM and the gradient in `mixture` are a few small matrix products away from these statistics, so
-responsibilities are never held for more than a block of rows. Cost O(N K D^2).
+The E-step of EM and the gradient follow from these statistics by a few small matrix products, so
+responsibilities are kept only for a block of rows. Cost O(N K D^2).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from bayeszoo.errors import NumericalError
 from bayeszoo.likelihoods.loops.vectors import exponentials, inverse_factor
 
 BLOCK = 256
-"""Rows at a time: few enough for the first-level cache, enough for the processor's vector instructions."""
+"""Rows in a block: few enough for the first-level cache, enough for vector instructions."""
 
 _NATS = math.log(2 * math.pi)
 
 _loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
-# sums over rows may be taken in any order, by several lanes of the processor's vectors
+# allows vectorized sums over rows, in any order
 _sums = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
 
 
@@ -51,7 +51,7 @@ def _log_densities(rows: int, constant: float, z: np.ndarray, out: np.ndarray) -
 def _responsibilities(rows: int, p: np.ndarray, work: np.ndarray) -> float:
     """Replace log w_k N(y | k), of shape (K, rows), by responsibilities; return the sum of the rows' log densities.
 
-    A row that no component can give has log density -inf, and counts for none.
+    A row that is impossible in all components has log density -inf and responsibilities 0.
     """
     largest, total = work[0], work[1]
     for n in range(rows):
@@ -79,7 +79,7 @@ def _responsibilities(rows: int, p: np.ndarray, work: np.ndarray) -> float:
 
 @_loops
 def _sum_of_logs(rows: int, x: np.ndarray) -> float:
-    """Sum log(x) by one logarithm of each product of 16: each x is from 1 to K, or 0."""
+    """Return the sum of log(x), with one logarithm for each product of 16 factors; each x is 0 or from 1 to K."""
     value, product = 0.0, 1.0
     for n in range(rows):
         product *= x[n]
@@ -111,9 +111,9 @@ def _add(rows: int, r: np.ndarray, z: np.ndarray, shift: np.ndarray, scatter: np
 
 @_loops
 def whitened_statistics(weights: np.ndarray, means: np.ndarray, covariances: np.ndarray, Y: np.ndarray) -> Any:
-    """Return log likelihood, N_k, sums of r z and of r z z', Cholesky factors L and their inverses; z = L^-1 (y - mu).
+    """Return log likelihood, N_k, sums of r z and of r z z', Cholesky factors L, their inverses; z = L^-1 (y - mu).
 
-    All is NaN where a covariance is not positive definite.
+    All results are NaN if a covariance is not positive definite.
     """
     K, D = means.shape
     if weights.shape != (K,) or covariances.shape != (K, D, D) or Y.shape[1] != D:
@@ -141,9 +141,9 @@ def whitened_statistics(weights: np.ndarray, means: np.ndarray, covariances: np.
 
 
 class GaussianSums(NamedTuple):
-    """Log likelihood of rows, and with responsibilities r sums of r, r (y - mu_k) and r (y - mu_k) (y - mu_k)'.
+    """Log likelihood of rows, and sums of r, r (y - mu_k) and r (y - mu_k) (y - mu_k)', r the responsibilities.
 
-    The sums have shapes (K,), (K, D) and (K, D, D), about the means mu_k that were given.
+    The sums have shapes (K,), (K, D) and (K, D, D), about the given means mu_k.
     """
 
     value: float
@@ -157,9 +157,9 @@ def gaussian_e_step(
 ) -> GaussianSums:
     """Return log likelihood and expected statistics of rows (N, D) of a Gaussian mixture, in one pass.
 
-    The sum of the weights (K,) need not be 1: the E-step of variational Bayes passes exp(E[log w]) and its other
-    constants in. A row that no component can give makes the log likelihood -inf, and is in no count. Raises
-    `NumericalError` where a covariance is not positive definite, or a number is not finite.
+    The sum of the weights (K,) need not be 1: the E-step of variational Bayes passes exp(E[log w]) with its other
+    constants. An impossible row makes the log likelihood -inf, and is not counted. Raises
+    `NumericalError` if a covariance is not positive definite, or a number is not finite.
     """
     arrays = (np.ascontiguousarray(a, dtype=np.float64) for a in (weights, means, covariances, Y))
     value, counts, shifts, scatters, factors, _ = whitened_statistics(*arrays)

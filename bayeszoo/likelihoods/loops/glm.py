@@ -12,10 +12,9 @@ import numba
 import numpy as np
 
 LOGIT, LOG, PROBIT = 0, 1, 2
-"""The codes of the links: successes of trials by log odds or by a quantile, counts of an exposure by the log of their
-mean."""
+"""Codes of the links: log odds or normal quantile of a success, or log mean of a count per exposure."""
 TAIL = -25.0
-"""Below it the normal distribution function comes from its asymptotic series, exact there to double precision."""
+"""Below this the normal distribution function is computed by its asymptotic series, exact to double precision there."""
 _ROOT, _LOG_ROOT = math.sqrt(2 * math.pi), math.log(2 * math.pi) / 2
 
 _loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
@@ -23,7 +22,7 @@ _loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 
 @_loops
 def _logit(eta: float, outcome: float, size: float) -> Any:
-    """Return log density and slope of successes of ordered trials, of probability 1 / (1 + exp(-eta))."""
+    """Return log density and slope of successes in ordered trials with probability 1 / (1 + exp(-eta))."""
     tail = math.exp(-abs(eta))
     less_likely = tail / (1 + tail)
     if eta < 0:
@@ -34,7 +33,7 @@ def _logit(eta: float, outcome: float, size: float) -> Any:
 
 @_loops
 def _log(eta: float, outcome: float, size: float) -> Any:
-    """Return log density and slope of a count of mean size * exp(eta)."""
+    """Return log density and slope of a count with mean size * exp(eta)."""
     mean = size * math.exp(eta)
     return outcome * (eta + math.log(size)) - mean - math.lgamma(outcome + 1), outcome - mean
 
@@ -53,7 +52,7 @@ def _log_cdf(eta: float) -> Any:
 
 @_loops
 def _probit(eta: float, outcome: float, size: float) -> Any:
-    """Return log density and slope of successes of ordered trials, of probability Phi(eta)."""
+    """Return log density and slope of successes in ordered trials with probability Phi(eta)."""
     value, slope = 0.0, 0.0
     if outcome > 0:
         log_cdf, hazard = _log_cdf(eta)
@@ -66,7 +65,7 @@ def _probit(eta: float, outcome: float, size: float) -> Any:
 
 @_loops
 def glm_value_and_gradient(w: Any, design: Any, outcome: Any, size: Any, link: int) -> Any:
-    """Return log likelihood and its derivatives in the weights (T,), of rows (n, T), outcomes and sizes (n,)."""
+    """Return the log likelihood of rows (n, T), outcomes and sizes (n,), and its derivatives in the weights (T,)."""
     if design.shape != (len(outcome), len(w)) or len(size) != len(outcome):
         raise ValueError("weights, rows, outcomes and sizes have different lengths")
     design = np.ascontiguousarray(design)
@@ -80,14 +79,14 @@ def glm_value_and_gradient(w: Any, design: Any, outcome: Any, size: Any, link: i
         elif link == PROBIT:
             term, slopes[i] = _probit(eta[i], outcome[i], size[i])
         else:
-            raise ValueError("there is no link of this code")
+            raise ValueError("unknown code of a link")
         value += term
     return value, design.T @ slopes
 
 
 @_loops
 def softmax_value_and_gradient(w: Any, design: Any, codes: Any) -> Any:
-    """Return log likelihood and its derivatives in the weights (K, T), of rows (n, T) and their classes (n,)."""
+    """Return the log likelihood of rows (n, T) and classes (n,), and its derivatives in the weights (K, T)."""
     if design.shape != (len(codes), w.shape[1]):
         raise ValueError("weights, rows and classes have different lengths")
     design = np.ascontiguousarray(design)
@@ -98,9 +97,9 @@ def softmax_value_and_gradient(w: Any, design: Any, codes: Any) -> Any:
             eta[i, k] = math.exp(eta[i, k] - highest)
             total += eta[i, k]
         value += chosen - highest - math.log(total)
-        others = 0.0
+        other_classes = 0.0
         for k in range(eta.shape[1]):
             eta[i, k] /= -total
-            others -= eta[i, k] if k != codes[i] else 0.0
-        eta[i, codes[i]] = others  # where 1 - p would lose its digits
+            other_classes -= eta[i, k] if k != codes[i] else 0.0
+        eta[i, codes[i]] = other_classes  # 1 - p would lose digits
     return value, eta.T @ design

@@ -1,12 +1,12 @@
 """Forward and backward passes over hidden Markov chains: log likelihood and expected counts. Numba.
 
-Two routes to the same numbers. The first takes probabilities, scaled as they get small, at 10 to 70 ns a row. A double
-holds no ratio beyond 1e308, and where the tables have zeros a state that far behind may be the only one that later data
-allow. The first route notices that; the second, in logarithms and 5 to 15 times slower, then takes over.
+Two routes give the same numbers. The first uses scaled probabilities, at 10 to 70 ns for each row. A double
+holds no ratio beyond 1e308, and if the tables have zeros, a state that far behind may be the only one that later data
+allow. The first route detects this; the second, in logarithms and 5 to 15 times slower, then takes over.
 
 Throughout: K states; T rows; ``starts`` are the first rows of the sequences; initial (K,) and transition
-(K, K), whose rows need not sum to one; ``zeros`` is `vectors.zeros` of K. Derivatives are with respect to each entry on
-its own, and are sums of products, not counts divided by probabilities: they are finite where an entry is 0. Where the
+(K, K), whose rows need not sum to one; ``zeros`` is `vectors.zeros` of K. Derivatives are by single
+entries, and are sums of products, not counts divided by probabilities: they are finite at entries of 0. If the
 data are impossible the log likelihood is -inf and all derivatives 0. Source: Rabiner (1989), section III.
 """
 
@@ -20,14 +20,14 @@ import numpy as np
 from bayeszoo.likelihoods.loops.vectors import copied, exponentials, with_entry
 
 RESCALE = 1e-50
-"""Sum of the forward probabilities below which they are made to sum to one."""
+"""Sum of the forward probabilities below which they are normalized."""
 
 LARGEST_LOG = math.log(1e300)
 """Logarithm of the largest derivative."""
 
-# What the first route may meet. If every transition is at least LEAST_ENTRY, what a state lost to underflow could add
-# later is less than 1e-50 of the whole. If not, no state may be lost: with factors no less than these, none is without
-# having been between 0 and FAINT.
+# Limits of the first route. If every transition is at least LEAST_ENTRY, a state lost to underflow could contribute
+# less than 1e-50 of the total later. If not, no state may be lost: with factors at least as large as these, a state
+# is between 0 and FAINT before it is lost.
 LEAST_ENTRY, LEAST_DENSITY, FAINT, LEAST_SUM = 1e-50, 1e-100, 1e-150, 1e-200
 
 _loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
@@ -35,19 +35,19 @@ _loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 
 @_loops
 def _least_above(bound: float, x: np.ndarray) -> float:
-    """Return the least entry of a matrix that is greater than ``bound``, or 1.0 where none less than that is."""
-    least = 1.0  # numpy.where and min would take six seconds to compile
+    """Return the smallest entry of a matrix above ``bound``, at most 1.0."""
+    smallest = 1.0  # numpy.where and min would take six seconds to compile
     for i in range(len(x)):
         for j in range(x.shape[1]):
-            least = x[i, j] if bound < x[i, j] < least else least
-    return least
+            smallest = x[i, j] if bound < x[i, j] < smallest else smallest
+    return smallest
 
 
 @_loops
 def _densities(b: np.ndarray, largest: np.ndarray, watch: bool) -> float:
-    """Replace log densities, (K, n), by densities over the largest of their column, whose log goes to ``largest``.
+    """Replace log densities (K, n) by densities over the largest of their column, whose log is written to ``largest``.
 
-    With ``watch`` returns the least that is not 0: where an underflow made it so, 0.
+    With ``watch`` return the smallest positive density; 0 if it underflows.
     """
     states, size = b.shape
     for t in range(size):
@@ -58,18 +58,18 @@ def _densities(b: np.ndarray, largest: np.ndarray, watch: bool) -> float:
     for j in range(states):
         for t in range(size):
             b[j, t] -= 0.0 if largest[t] == -np.inf else largest[t]
-    least = min(_least_above(-np.inf, b), 0.0) if watch else 0.0
+    smallest = min(_least_above(-np.inf, b), 0.0) if watch else 0.0
     exponentials(b.reshape(b.size), np.empty(b.size))
-    return math.exp(least)
+    return math.exp(smallest)
 
 
 @_loops
 def _forward(zeros, initial, transition, b, rows, opens, pred):  # type: ignore[no-untyped-def]
-    """Fill in pred[t, j] = p(z_t = j, rows before t) but for a factor that keeps it representable.
+    """Fill in pred[t, j] = p(z_t = j, rows before t), up to a factor that keeps it representable.
 
-    Row t has the densities b[:, rows[t]]. Returns the log likelihood, and the least sum met.
+    Row t has the densities b[:, rows[t]]. Return the log likelihood, and the smallest sum of probabilities.
     """
-    value, least, s, w, now = 0.0, 1.0, 1.0, copied(zeros), copied(zeros)
+    value, smallest_sum, s, w, current = 0.0, 1.0, 1.0, copied(zeros), copied(zeros)
     for t in range(len(rows)):
         row, opening = rows[t], opens[t]
         if opening:
@@ -84,70 +84,70 @@ def _forward(zeros, initial, transition, b, rows, opens, pred):  # type: ignore[
                     p += w[i] * transition[i, j]
             pred[t, j] = p
             p *= b[j, row]
-            now = with_entry(now, j, p)
+            current = with_entry(current, j, p)
             s += p
         if s < RESCALE:
-            least = s if s < least else least
+            smallest_sum = s if s < smallest_sum else smallest_sum
             value += math.log(s)
             for j in range(len(zeros)):
-                now = with_entry(now, j, now[j] / s)
+                current = with_entry(current, j, current[j] / s)
             s = 1.0
-        w, now = now, w
-    return value + math.log(s), least
+        w, current = current, w
+    return value + math.log(s), smallest_sum
 
 
 @_loops
 def _backward(zeros, transition, b, rows, opens, pred, d_initial, d_transition):  # type: ignore[no-untyped-def]
-    """Replace pred by the derivative of the log likelihood with respect to b of each row; add to those of the tables.
+    """Replace pred by the derivative of the log likelihood by b of each row; add to the tables' derivatives.
 
-    beta is scaled so that pred * b * beta sums to one, which also mends rounding errors. Of the row after, ``u`` is
-    b * beta, and ``ends`` says whether it is of another sequence.
+    beta is scaled so that pred * b * beta sums to one, which also corrects rounding errors. ``u`` is b * beta of the
+    next row, and ``is_last`` marks the last row of a sequence.
     """
-    w, u, now, ends = copied(zeros), copied(zeros), copied(zeros), True
+    w, u, current, is_last = copied(zeros), copied(zeros), copied(zeros), True
     for t in range(len(rows) - 1, -1, -1):
         row, norm = rows[t], 0.0
         for i in range(len(zeros)):
             beta = 1.0
-            if not ends:
+            if not is_last:
                 beta = 0.0
                 for j in range(len(zeros)):
                     beta += transition[i, j] * u[j]
             norm += pred[t, i] * b[i, row] * beta
             w = with_entry(w, i, pred[t, i] * b[i, row])
-            now = with_entry(now, i, b[i, row] * beta)
+            current = with_entry(current, i, b[i, row] * beta)
             pred[t, i] *= beta
-        if abs(norm - 1) > 1e-12:  # at the end of a sequence, and where the forward pass was rescaled
+        if abs(norm - 1) > 1e-12:  # at the end of a sequence, and after rescaling in the forward pass
             for i in range(len(zeros)):
                 w = with_entry(w, i, w[i] / norm)
-                now = with_entry(now, i, now[i] / norm)
+                current = with_entry(current, i, current[i] / norm)
                 pred[t, i] /= norm
-        if not ends:
+        if not is_last:
             for i in range(len(zeros)):
                 for j in range(len(zeros)):
                     d_transition[i, j] += w[i] * u[j]
-        u, now = now, u
-        ends = opens[t]
-        if ends:
+        u, current = current, u
+        is_last = opens[t]
+        if is_last:
             for j in range(len(zeros)):
                 d_initial[j] += u[j]
 
 
 @_loops
 def _may_lose(initial, transition):  # type: ignore[no-untyped-def]
-    """Say whether a state lost to underflow may matter later, and whether the tables allow the first route then."""
+    """Say whether a state lost to underflow may matter later, and whether the first route is then safe."""
     closed = _least_above(-1.0, transition) < LEAST_ENTRY
-    least = min(_least_above(0.0, transition), _least_above(0.0, initial.reshape(1, -1)))
-    return closed, not closed or least >= LEAST_ENTRY
+    smallest = min(_least_above(0.0, transition), _least_above(0.0, initial.reshape(1, -1)))
+    return closed, not closed or smallest >= LEAST_ENTRY
 
 
 @_loops
 def _none_lost(pred, b, rows, least_density):  # type: ignore[no-untyped-def]
-    """Say whether no state that could be has got so improbable that it may be lost."""
-    kept = least_density >= LEAST_DENSITY
+    """Say whether no possible state became so improbable that it may have been lost."""
+    none_is_faint = least_density >= LEAST_DENSITY
     for t in range(len(rows)):
         for j in range(len(b)):
-            kept &= not 0.0 < pred[t, j] * b[j, rows[t]] < FAINT
-    return kept
+            none_is_faint &= not 0.0 < pred[t, j] * b[j, rows[t]] < FAINT
+    return none_is_faint
 
 
 @_loops
@@ -156,7 +156,7 @@ def opens(starts: np.ndarray, rows: int) -> np.ndarray:
     marks = np.zeros(rows, np.bool_)
     for n in range(max(len(starts), min(rows, 1))):
         if len(starts) == 0 or starts[0] != 0 or starts[n] >= rows or (n > 0 and starts[n] <= starts[n - 1]):
-            raise ValueError("starts are the first rows of the sequences: 0, and then increasing")
+            raise ValueError("starts must be the first rows of the sequences: 0, then increasing")
         marks[starts[n]] = True
     return marks
 
@@ -166,14 +166,14 @@ def opens(starts: np.ndarray, rows: int) -> np.ndarray:
 
 @_loops
 def _exp(x: float) -> float:
-    """Return exp(x), or where that overflows a finite number: a table may be multiplied by zeros."""
-    # the C library takes ten times as long to say that there is an underflow
+    """Return exp(x), or a large finite number on overflow, as it may be multiplied by zero."""
+    # the C library takes ten times as long on underflow
     return 0.0 if x < -745.2 else math.exp(LARGEST_LOG if x > LARGEST_LOG else x)
 
 
 @_loops
 def _log_sum(x: np.ndarray) -> float:
-    """Return log(sum(exp(x))); -inf where all are."""
+    """Return log(sum(exp(x))); -inf if all are."""
     largest = x[0]
     for value in x:
         largest = value if value > largest else largest
@@ -187,7 +187,7 @@ def _log_sum(x: np.ndarray) -> float:
 
 @_loops
 def log_forward(log_initial, log_transition, log_b, rows, opens, pred):  # type: ignore[no-untyped-def]
-    """Fill in pred[t, j] = log p(z_t = j | rows before t), up to an impossible row; return the log likelihood."""
+    """Fill in pred[t, j] = log p(z_t = j | rows before t) up to an impossible row; return the log likelihood."""
     size, value = len(log_initial), 0.0
     w, terms = np.empty(size), np.empty(size)
     for t in range(len(rows)):
@@ -208,9 +208,9 @@ def log_forward(log_initial, log_transition, log_b, rows, opens, pred):  # type:
 
 @_loops
 def log_rows(log_initial, log_transition, log_b, opens, terms):  # type: ignore[no-untyped-def]
-    """Fill in terms[d, t] = log p(row t | rows before t) of draws d, each with tables and densities of its own.
+    """Fill in terms[d, t] = log p(row t | rows before t) at draws d, each with its own tables and densities.
 
-    Returns the first draw under which the rows are impossible, before which it stops; if there is none, their number.
+    Stop at the first draw under which the rows are impossible, and return its number; else the number of draws.
     """
     draws, size, length = log_b.shape
     rows, pred, w = np.arange(length), np.empty((length, size)), np.empty(size)
@@ -226,8 +226,8 @@ def log_rows(log_initial, log_transition, log_b, opens, terms):  # type: ignore[
 
 @_loops
 def _log_backward(log_transition, log_b, rows, opens, pred, d_initial, d_transition):  # type: ignore[no-untyped-def]
-    """Replace pred by the log of the derivative with respect to b of each row; add to the derivatives of the tables."""
-    size, ends = len(log_transition), True
+    """Replace pred by the log derivative by b of each row; add to the tables' derivatives."""
+    size, is_last = len(log_transition), True
     u, w, beta, terms = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
     for t in range(len(rows) - 1, -1, -1):
         for i in range(size):
@@ -236,18 +236,18 @@ def _log_backward(log_transition, log_b, rows, opens, pred, d_initial, d_transit
         for i in range(size):
             for j in range(size):
                 terms[j] = log_transition[i, j] + u[j]
-                d_transition[i, j] += 0.0 if ends else _exp(w[i] - log_s + u[j])
-            beta[i] = 0.0 if ends else _log_sum(terms)
-        ends = opens[t]
+                d_transition[i, j] += 0.0 if is_last else _exp(w[i] - log_s + u[j])
+            beta[i] = 0.0 if is_last else _log_sum(terms)
+        is_last = opens[t]
         for j in range(size):
             pred[t, j] += beta[j] - log_s
             u[j] = log_b[j, rows[t]] + beta[j] - log_s
-            d_initial[j] += _exp(u[j]) if ends else 0.0
+            d_initial[j] += _exp(u[j]) if is_last else 0.0
 
 
 @_loops
 def _in_logs(initial, transition, log_b, rows, opens):  # type: ignore[no-untyped-def]
-    """Return the log likelihood, derivatives of the tables, and log derivatives with respect to b of each row."""
+    """Return the log likelihood, derivatives by the tables, and log derivatives by b of each row."""
     size = len(initial)
     pred, d_initial, d_transition = np.empty((len(rows), size)), np.zeros(size), np.zeros((size, size))
     log_transition = np.log(transition)
@@ -259,35 +259,35 @@ def _in_logs(initial, transition, log_b, rows, opens):  # type: ignore[no-untype
     return value, d_initial, d_transition, pred
 
 
-# Both: rows that share the densities of V distinct observations
+# Both routes: rows that share the densities of V distinct observations
 
 
 @_loops
 def _scaled(zeros, initial, transition, b, largest, logs, codes, opens, d_b, d_initial, d_transition):  # type: ignore[no-untyped-def]
-    """Add to the derivatives; return the log likelihood, and whether nothing was lost that may matter."""
+    """Add to the derivatives; return the log likelihood, and whether the first route was exact."""
     (closed, safe), pred = _may_lose(initial, transition), np.empty((len(codes), len(initial)))
-    least_density = _densities(b, largest, closed) if logs else _least_above(0.0, b)
-    value, least = _forward(zeros, initial, transition, b, codes, opens, pred)
-    if not safe or least < LEAST_SUM or (closed and not _none_lost(pred, b, codes, least_density)):
+    smallest_density = _densities(b, largest, closed) if logs else _least_above(0.0, b)
+    value, smallest_sum = _forward(zeros, initial, transition, b, codes, opens, pred)
+    if not safe or smallest_sum < LEAST_SUM or (closed and not _none_lost(pred, b, codes, smallest_density)):
         return value, False
     _backward(zeros, transition, b, codes, opens, pred, d_initial, d_transition)
-    some = 0.0
+    partial = 0.0
     for t in range(len(codes)):
-        some += largest[codes[t]]
-        if t % 256 == 255:  # a million roundings of one long sum would cost five digits
-            value, some = value + some, 0.0
+        partial += largest[codes[t]]
+        if t % 256 == 255:  # one long sum of a million terms would lose five digits
+            value, partial = value + partial, 0.0
         for j in range(len(b)):
             d_b[j, codes[t]] += pred[t, j] * b[j, codes[t]] if logs else pred[t, j]
-    # of a state that cannot be, beta may overflow: infinity times 0
-    return value + some, math.isfinite(d_b.sum() + d_initial.sum() + d_transition.sum())
+    # beta of an impossible state may overflow: infinity times 0
+    return value + partial, math.isfinite(d_b.sum() + d_initial.sum() + d_transition.sum())
 
 
 @_loops
 def _with_missing(table: np.ndarray, missing: float) -> np.ndarray:
-    """Return a table (K, V) with one more column, of a missing observation."""
+    """Return a table (K, V) with an additional column for missing observations."""
     states, size = table.shape
     b = np.empty((states, size + 1))
-    for j in range(states):  # assignment to a part of an array would take three seconds to compile
+    for j in range(states):  # slice assignment would take three seconds to compile
         for v in range(size):
             b[j, v] = table[j, v]
         b[j, size] = missing
@@ -296,15 +296,15 @@ def _with_missing(table: np.ndarray, missing: float) -> np.ndarray:
 
 @_loops
 def table_density(zeros, initial, transition, densities, logs, codes, starts):  # type: ignore[no-untyped-def]
-    """Return log likelihood and derivatives of initial, transition and densities.
+    """Return the log likelihood and its derivatives by initial, transition and densities.
 
-    ``densities`` (K, V) of the distinct observations, or with ``logs`` their logarithms; ``codes`` (T,) are the rows'
-    columns, -1 where the observation is missing: the table gets a last column for it.
+    ``densities`` (K, V) are those of the distinct observations, or with ``logs`` their logarithms; ``codes`` (T,) are
+    the rows' columns, -1 for a missing observation, which gets an additional last column.
     """
     (states, size), length, marks = densities.shape, len(codes), opens(starts, len(codes))
     for code in codes:
         if not -1 <= code < size:
-            raise ValueError("codes are columns of the table, or -1 where the observation is missing")
+            raise ValueError("codes must be columns of the table, or -1 for missing observations")
     b, d_b, largest = _with_missing(densities, 0.0 if logs else 1.0), np.zeros((states, size + 1)), np.zeros(size + 1)
     d_initial, d_transition = np.zeros(states), np.zeros((states, states))
     value, safe = _scaled(zeros, initial, transition, b, largest, logs, codes, marks, d_b, d_initial, d_transition)

@@ -1,9 +1,9 @@
-"""Rows of groups whose predictors share a Gaussian intercept, which is integrated out group by group. Numba.
+"""Rows of groups with Gaussian random intercepts, which are integrated out group by group. Numba.
 
 With z the intercept of a group in units of its standard deviation, the integrand is N(z | 0, 1) times the densities of
 the group's rows at ``eta + sd z``. Its log is concave, with a curvature of at least 1: the mode is found by Newton's
-method, the integrand is cut off 38 nats below it, and summed at equal distances (the trapezoidal rule, which converges
-exponentially there), halved until the sums of all points and of every other one agree to 1e-6. The error of the former
+method, the integrand is cut off 38 nats below it, and summed at equal distances (the trapezoidal rule converges
+exponentially here), halved until the sums of all points and of every other one agree to 1e-6. The error of the former
 is about the square of that. Derivatives in weights and sd are means over z at the same points (Louis 1982).
 
 Rows are sorted by group: those of group j are ``starts[j]`` to ``starts[j + 1]``. Sizes of counts are in ``eta``.
@@ -22,13 +22,13 @@ from bayeszoo.likelihoods.loops.glm import LOGIT
 DEPTH = 38.0
 """Nats below the mode at which an integrand is cut off."""
 REACH = math.sqrt(2 * DEPTH)
-"""How far from its mode that is at the most: the log of the integrand falls off at least as that of N(z | 0, 1)."""
+"""The largest distance from the mode: the log integrand falls at least as fast as that of N(z | 0, 1)."""
 FIRST_STEP = 0.55
-"""The first step, in standard deviations of the Gaussian with the curvature at the mode."""
+"""First step, in standard deviations of the Gaussian with the curvature at the mode."""
 AGREE, HALVINGS, CLIMBS = 1e-6, 14, 200
 MOST = 2**15
-"""Points to one side at the most: as the standard deviation grows equal outcomes become a step in z, which must be
-resolved. Up to 5,000 in log odds integrals are good to 1e-7, up to 20,000 to 1e-5."""
+"""Most points on one side: with a large standard deviation, rows of equal outcomes become a step in z, which must be
+resolved. For sd up to 5,000 in log odds the error of integrals is 1e-7, up to 20,000 it is 1e-5."""
 STEPS = 60
 _LOG_ROOT = math.log(2 * math.pi) / 2
 
@@ -37,7 +37,7 @@ _loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 
 @_loops
 def _row(eta: float, outcome: float, size: float, link: int) -> Any:
-    """Return the log density of a row without its constants, its slope in eta, and minus its second derivative."""
+    """Return the log density of a row without constants, its slope in eta, and minus its second derivative."""
     if link == LOGIT:
         tail = math.exp(-abs(eta))
         less_likely = tail / (1 + tail)
@@ -52,28 +52,28 @@ def _row(eta: float, outcome: float, size: float, link: int) -> Any:
 
 @_loops
 def _at(z: float, eta: Any, sd: float, outcome: Any, size: Any, link: int) -> Any:
-    """Return the log of a group's integrand at z, its slope in z and minus its second derivative."""
+    """Return the log of a group's integrand at z, its slope in z, and minus its second derivative."""
     value, slope, curvature = -z * z / 2 - _LOG_ROOT, 0.0, 0.0
     for i in range(len(eta)):
-        own, first, second = _row(eta[i] + sd * z, outcome[i], size[i], link)
-        value, slope, curvature = value + own, slope + first, curvature + second
+        term, first, second = _row(eta[i] + sd * z, outcome[i], size[i], link)
+        value, slope, curvature = value + term, slope + first, curvature + second
     return value, sd * slope - z, 1 + sd * sd * curvature
 
 
 @_loops
 def _mode(eta: Any, sd: float, outcome: Any, size: Any, link: int) -> Any:
-    """Return the mode of a group's integrand, its log there and the curvature; a log of -inf where it overflows."""
+    """Return the mode of a group's integrand, its log there and the curvature; the log is -inf on overflow."""
     z = 0.0
     value, slope, curvature = _at(z, eta, sd, outcome, size, link)
     for _ in range(CLIMBS):
         if not value > -math.inf or abs(slope) <= 1e-9 * math.sqrt(curvature):
             break
         step = slope / curvature
-        there = _at(z + step, eta, sd, outcome, size, link)
-        while not there[0] >= value - 1e-12 * (1 + abs(value)):
+        proposed = _at(z + step, eta, sd, outcome, size, link)
+        while not proposed[0] >= value - 1e-12 * (1 + abs(value)):
             step /= 2
-            there = _at(z + step, eta, sd, outcome, size, link)
-        z, value, slope, curvature = z + step, there[0], there[1], there[2]
+            proposed = _at(z + step, eta, sd, outcome, size, link)
+        z, value, slope, curvature = z + step, proposed[0], proposed[1], proposed[2]
     return z, value, curvature
 
 
@@ -81,22 +81,22 @@ def _mode(eta: Any, sd: float, outcome: Any, size: Any, link: int) -> Any:
 def _end(
     side: float, z: float, top: float, scale: float, eta: Any, sd: float, outcome: Any, size: Any, link: int
 ) -> Any:
-    """Return how far to one side of the mode the integrand has fallen off."""
-    far = min(REACH, REACH * scale)
+    """Return the distance on one side of the mode at which the integrand is negligible."""
+    distance = min(REACH, REACH * scale)
     for _ in range(CLIMBS):
-        fallen = top - _at(z + side * far, eta, sd, outcome, size, link)[0]
-        if fallen > 2 * DEPTH:
-            far *= 0.7
-        elif fallen < DEPTH and far < REACH:
-            far = min(REACH, 1.3 * far)
+        drop = top - _at(z + side * distance, eta, sd, outcome, size, link)[0]
+        if drop > 2 * DEPTH:
+            distance *= 0.7
+        elif drop < DEPTH and distance < REACH:
+            distance = min(REACH, 1.3 * distance)
         else:
             break
-    return far
+    return distance
 
 
 @_loops
 def _points(eta: Any, sd: float, outcome: Any, size: Any, link: int) -> Any:
-    """Return mode, log there, first step, and how many of these are to the left and to the right."""
+    """Return mode, log at the mode, first step, and the numbers of steps to the left and right."""
     z, top, curvature = _mode(eta, sd, outcome, size, link)
     if not top > -math.inf:
         return z, top, 1.0, 0, 0
@@ -110,7 +110,7 @@ def _points(eta: Any, sd: float, outcome: Any, size: Any, link: int) -> Any:
 
 @_loops
 def _steps(eta: Any, sd: float, outcome: Any, size: Any, link: int) -> Any:
-    """Return mode, log there, log of the integral, and a step that is fine enough with its points on both sides."""
+    """Return mode, log at the mode, log integral, a step that is fine enough, and its steps to the left and right."""
     z, top, step, left, right = _points(eta, sd, outcome, size, link)
     if not top > -math.inf:
         return z, top, top, step, left, right
@@ -130,7 +130,7 @@ def _steps(eta: Any, sd: float, outcome: Any, size: Any, link: int) -> Any:
 
 @_loops
 def intercepts_values(eta: Any, sd: Any, outcome: Any, size: Any, starts: Any, link: int) -> Any:
-    """Return the log integral of each group, (P, J), of predictors (P, n) and standard deviations (P,)."""
+    """Return the log integral of each group (P, J) for predictors (P, n) and standard deviations (P,)."""
     values = np.empty((len(sd), len(starts) - 1))
     for p in range(len(sd)):
         for j in range(len(starts) - 1):
@@ -156,7 +156,7 @@ def intercepts_derivatives(
 ) -> Any:
     """Return the log integral of all groups, its slopes in the weights (T,) and in sd, and its curvature (T, T).
 
-    The predictors are ``offset + design @ w``; without ``curved`` the curvature is left at 0.
+    The predictors are ``offset + design @ w``; without ``curved`` the curvature is 0.
     """
     terms = design.shape[1]
     design = np.ascontiguousarray(design)
@@ -198,25 +198,25 @@ def _sums(
     design: Any,
     curved: bool,
 ) -> Any:
-    """Return sums over the points, weighted by the integrand over its height at the mode, of a group of n rows.
+    """Return sums over the points, weighted by the integrand over its height at the mode, for a group of n rows.
 
-    They are of 1, of 1 at every other point, of the slope in sd, of those in the predictors (n,), and where it is
-    ``curved`` of the curvature of the rows (T, T), of their slopes in the weights (T,), and of the products of these.
+    They are of 1, of 1 at every other point, of the slope in sd, of slopes in the predictors (n,), and with ``curved``
+    of the curvature of the rows (T, T), of their slopes in the weights (T,), and of products of these slopes.
     """
     n, terms = design.shape
     total, every_other, of_sd, of_rows = 0.0, 0.0, 0.0, np.zeros(n)
     first, second, bends = np.empty(n), np.empty(n), np.zeros(n)
     score, mean, square = np.empty(terms), np.zeros(terms), np.zeros((terms, terms))
     for k in range(-left, right + 1):
-        at = z + k * step
-        height, slope = -at * at / 2 - _LOG_ROOT - top, 0.0
+        point = z + k * step
+        height, slope = -point * point / 2 - _LOG_ROOT - top, 0.0
         for i in range(n):
-            own, first[i], second[i] = _row(eta[i] + sd * at, outcome[i], size[i], link)
-            height, slope = height + own, slope + first[i]
+            term, first[i], second[i] = _row(eta[i] + sd * point, outcome[i], size[i], link)
+            height, slope = height + term, slope + first[i]
         mass = math.exp(height)
         total += mass
         every_other += mass if k % 2 == 0 else 0.0
-        of_sd += mass * at * slope
+        of_sd += mass * point * slope
         for i in range(n):
             of_rows[i] += mass * first[i]
         if curved:
@@ -228,7 +228,7 @@ def _sums(
 def _add_products(
     mass: float, first: Any, second: Any, design: Any, score: Any, bends: Any, mean: Any, square: Any
 ) -> None:
-    """Add what a point has of the curvature: that of each row, the slope in the weights, and its products."""
+    """Add a point's terms of the curvature: that of each row, the slope in the weights, and its products."""
     score[:] = 0.0
     for i in range(len(first)):
         bends[i] += mass * second[i]
@@ -248,11 +248,11 @@ def intercepts_moments(eta: Any, sd: Any, outcome: Any, size: Any, starts: Any, 
     for p in range(points):
         for j in range(groups):
             a, b = starts[j], starts[j + 1]
-            own, y, n = eta[p, a:b], outcome[a:b], size[a:b]
-            z, _, total, step, left, right = _steps(own, sd[p], y, n, link)
+            predictors, y, n = eta[p, a:b], outcome[a:b], size[a:b]
+            z, _, total, step, left, right = _steps(predictors, sd[p], y, n, link)
             mean, square = 0.0, 0.0
             for k in range(-left, right + 1):
-                mass = math.exp(_at(z + k * step, own, sd[p], y, n, link)[0] - total) * step
+                mass = math.exp(_at(z + k * step, predictors, sd[p], y, n, link)[0] - total) * step
                 mean += mass * k * step
                 square += mass * (k * step) ** 2
             means[p, j], sds[p, j] = z + mean, math.sqrt(max(square - mean * mean, 0.0))
@@ -261,7 +261,7 @@ def intercepts_moments(eta: Any, sd: Any, outcome: Any, size: Any, starts: Any, 
 
 @_loops
 def _table(eta: Any, sd: float, outcome: Any, size: Any, link: int) -> Any:
-    """Return where cells of a group's density begin, their width, density, two derivatives and the mass before."""
+    """Return start and width of the cells of a group's density, with density, derivatives and cumulative mass."""
     z, top, _, step, left, right = _steps(eta, sd, outcome, size, link)
     begin, width, cells = z - left * step, step / 2, 2 * (left + right)
     density, slope, bend = np.empty(cells + 1), np.empty(cells + 1), np.empty(cells + 1)
@@ -279,7 +279,7 @@ def _table(eta: Any, sd: float, outcome: Any, size: Any, link: int) -> Any:
 
 @_loops
 def _within(t: float, width: float, k: int, density: Any, slope: Any, bend: Any) -> Any:
-    """Return the integral of the quintic through both ends of a cell up to a share t of it, and its value there."""
+    """Return the integral, up to a share t of a cell, of the quintic through both ends, and its value there."""
     a, b = density[k], density[k + 1]
     da, db, ca, cb = slope[k] * width, slope[k + 1] * width, bend[k] * width**2, bend[k + 1] * width**2
     c3 = 10 * (b - a) - 6 * da - 4 * db - 1.5 * ca + 0.5 * cb
@@ -318,11 +318,11 @@ def intercepts_quantiles(q: Any, eta: Any, sd: Any, outcome: Any, size: Any, sta
             low, high, t = 0.0, 1.0, 0.5
             for _ in range(STEPS):
                 integral, value = _within(t, width, k, density, slope, bend)
-                off = mass[k] + integral - q[p, j]
-                low, high = (t, high) if off < 0 else (low, t)
-                newton = t - off / (width * value) if value > 0 else -1.0
+                excess = mass[k] + integral - q[p, j]
+                low, high = (t, high) if excess < 0 else (low, t)
+                newton = t - excess / (width * value) if value > 0 else -1.0
                 moved = newton if low < newton < high else (low + high) / 2
-                if abs(off) <= 1e-15 or abs(moved - t) <= 1e-14:
+                if abs(excess) <= 1e-15 or abs(moved - t) <= 1e-14:
                     break
                 t = moved
             places[p, j] = begin + (k + t) * width

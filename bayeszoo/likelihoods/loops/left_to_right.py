@@ -1,4 +1,4 @@
-"""Probability of documents given topics, proportions and the topics of their words summed out by sampling. Numba."""
+"""Probability of documents given topics, estimated by sampling of proportions and topics of words. Numba."""
 
 from __future__ import annotations
 
@@ -9,57 +9,57 @@ import numba
 import numpy as np
 
 MOVES = 256
-"""Words whose topics are drawn anew before each next word: all of the first, later some in turn."""
+"""Most earlier words whose topics are resampled before each next word; of more words, these in turn."""
 
 _loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 
 
 @_loops
-def _pick(joint: Any, whole: float, rng: Any) -> int:
-    """Draw an index with probability proportional to its entry; `whole` is their sum."""
-    left = rng.random() * whole
+def _pick(joint: Any, total: float, rng: Any) -> int:
+    """Draw an index with probability proportional to its entry; ``total`` is their sum."""
+    target = rng.random() * total
     last = 0
     for k in range(len(joint)):
         if joint[k] > 0.0:
             last = k
-            left -= joint[k]
-            if left < 0.0:
+            target -= joint[k]
+            if target < 0.0:
                 break
-    return last  # never one of probability 0, also where rounding leaves something over
+    return last  # never one of probability 0, even with rounding errors
 
 
 @_loops
 def _joint(counts: Any, alpha: Any, of_word: Any, joint: Any) -> float:
     """Write (n_k + alpha_k) phi_kw for each topic, and return the sum."""
-    whole = 0.0
+    total = 0.0
     for k in range(len(alpha)):
         joint[k] = (counts[k] + alpha[k]) * of_word[k]
-        whole += joint[k]
-    return whole
+        total += joint[k]
+    return total
 
 
 @_loops
-def _redraw(topic: Any, term: Any, some: Any, counts: Any, topics: Any, alpha: Any, joint: Any, rng: Any) -> None:
-    """Draw the topics of some of the words anew, one after the other, given those of the others."""
-    for i in some:
+def _redraw(topic: Any, term: Any, words: Any, counts: Any, topics: Any, alpha: Any, joint: Any, rng: Any) -> None:
+    """Resample the topics of ``words``, one after the other, given those of all others."""
+    for i in words:
         counts[topic[i]] -= 1.0
         topic[i] = _pick(joint, _joint(counts, alpha, topics[term[i]], joint), rng)
         counts[topic[i]] += 1.0
 
 
 @_loops
-def _resample(weight: Any, whole: float, topic: Any, counts: Any, n: int, rng: Any) -> None:
-    """Let each particle have as many copies as its share of the weights says, up to rounding at random (systematic).
+def _resample(weight: Any, total: float, topic: Any, counts: Any, n: int, rng: Any) -> None:
+    """Resample particles in proportion to their weights (systematic resampling).
 
-    Topics of the first `n` words and counts are copied; the copies take the places of particles that have none.
+    Topics of the first `n` words and counts are copied; the copies replace particles without copies.
     """
     R = len(weight)
     copies = np.zeros(R, dtype=np.int64)
-    at, reached, r = rng.random(), weight[0] * R / whole, 0
+    offset, cumulative, r = rng.random(), weight[0] * R / total, 0
     for i in range(R):
-        while reached <= i + at and r < R - 1:
+        while cumulative <= i + offset and r < R - 1:
             r += 1
-            reached += weight[r] * R / whole
+            cumulative += weight[r] * R / total
         copies[r] += 1
     free = 0
     for r in range(R):
@@ -78,16 +78,16 @@ def _one_run(term: Any, topics: Any, alpha: Any, particles: int, rng: Any) -> fl
     counts, topic = np.zeros((particles, K)), np.zeros((particles, N), dtype=np.int64)
     joint, weight, total, value, last = np.empty(K), np.empty(particles), alpha.sum(), 0.0, 0
     for n in range(N):
-        whole, some = 0.0, (last + np.arange(min(n, MOVES))) % max(n, 1)
+        weight_sum, resampled = 0.0, (last + np.arange(min(n, MOVES))) % max(n, 1)
         last += MOVES
         for r in range(particles):
-            _redraw(topic[r], term, some, counts[r], topics, alpha, joint, rng)
+            _redraw(topic[r], term, resampled, counts[r], topics, alpha, joint, rng)
             weight[r] = _joint(counts[r], alpha, topics[term[n]], joint)
-            whole += weight[r]
-        if not whole > 0.0:  # no topic has the word; or a number is NaN
-            return np.log(whole)
-        value += math.log(whole / particles / (n + total))
-        _resample(weight, whole, topic, counts, n, rng)
+            weight_sum += weight[r]
+        if not weight_sum > 0.0:  # no topic has the word, or a number is NaN
+            return np.log(weight_sum)
+        value += math.log(weight_sum / particles / (n + total))
+        _resample(weight, weight_sum, topic, counts, n, rng)
         for r in range(particles):
             topic[r, n] = _pick(joint, _joint(counts[r], alpha, topics[term[n]], joint), rng)
             counts[r, topic[r, n]] += 1.0
@@ -96,11 +96,11 @@ def _one_run(term: Any, topics: Any, alpha: Any, particles: int, rng: Any) -> fl
 
 @_loops
 def left_to_right(starts: Any, term: Any, topics: Any, alpha: Any, runs: int, particles: int, rng: Any) -> Any:
-    """Return the log of unbiased estimates of the probability of each document's words, of independent runs, (runs, D).
+    """Return log unbiased estimates of the probability of each document's words, from independent runs, (runs, D).
 
-    ``starts`` (D + 1,) are where the words of each document begin, ``term`` (words,) their codes; ``topics`` (V, K)
-    have the words first, as they are read, and ``alpha`` (K,) is the concentration of the proportions. Each run takes
-    the words in a random order of its own, with N particles.
+    ``starts`` (D + 1,) are the first words of the documents, ``term`` (words,) the codes of words; ``topics`` (V, K)
+    have the words first, for fast access, and ``alpha`` (K,) is the concentration of the proportions. Each run takes
+    the words in its own random order, with N particles.
     """
     D = len(starts) - 1
     estimates = np.empty((runs, D))
@@ -116,18 +116,18 @@ def left_to_right(starts: Any, term: Any, topics: Any, alpha: Any, runs: int, pa
 
 @_loops
 def topic_counts(topics: Any, alpha: Any, tune: int, sweeps: int, rng: Any) -> Any:
-    """Return how many of N words are of each topic, (sweeps, K): draws given each word's probability in it, (N, K).
+    """Return draws (sweeps, K) of topic counts of N words, given each word's probability in each topic (N, K).
 
-    Proportions are integrated out; given the counts they are Dirichlet(alpha + counts). All topics are drawn anew
-    ``tune`` times before the first of the sweeps that count.
+    Proportions are integrated out; given the counts they are Dirichlet(alpha + counts). All topics are resampled
+    ``tune`` times before the first draw.
     """
-    (N, K), every = topics.shape, np.arange(len(topics))
+    (N, K), words = topics.shape, np.arange(len(topics))
     counts, joint, topic, drawn = np.zeros(K), np.empty(K), np.empty(N, dtype=np.int64), np.empty((sweeps, K))
-    for i in every:  # the first topics, each given those before it
+    for i in words:  # initial topics, each given the earlier ones
         topic[i] = _pick(joint, _joint(counts, alpha, topics[i], joint), rng)
         counts[topic[i]] += 1.0
     for s in range(-tune, sweeps):
-        _redraw(topic, every, every, counts, topics, alpha, joint, rng)
+        _redraw(topic, words, words, counts, topics, alpha, joint, rng)
         if s >= 0:
             drawn[s] = counts
     return drawn

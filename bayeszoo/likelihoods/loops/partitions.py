@@ -1,7 +1,7 @@
-"""Sums over trees of cuts, compiled: upwards their log densities, downwards the probabilities of their leaves.
+"""Sums over trees of cuts. Numba. Upwards: log densities; downwards: probabilities of leaves.
 
-N boxes have log densities as leaves (N,), and `Trees` says how each may be cut. Chipman, George and McCulloch 1998 have
-the prior.
+N boxes have log densities as leaves (N,), and `Trees` has their possible cuts. The prior is that of Chipman, George and
+McCulloch 1998.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ import numpy as np
 
 LOG_2PI = math.log(2.0 * math.pi)
 COST, SMALLEST = 3.0, 1e-250
-"""Nats that a leaf costs in the tilt, and the smallest tilted density of all rows that is believed."""
+"""Nats subtracted for a leaf in the tilt, and the smallest reliable tilted density of all rows."""
 NEGLIGIBLE = -50.0
-"""Nats below the best cut of a box at which another adds nothing to a sum of a million."""
+"""Nats below the best cut of a box at which a cut is negligible in a sum of a million."""
 RARE = 1e-17
-"""Probability of a cut, or of a box at a depth, that adds nothing to a probability."""
+"""Probability below which a cut, or a box at a depth, is negligible."""
 
 
 class Trees(NamedTuple):
-    """Boxes and how a tree may cut them.
+    """Boxes and their possible cuts.
 
-    Boxes that a tree may cut at depth d are ``parents[begin[d]:end[d]]``; the cuts of the b-th are from ``first[b]`` to
+    Boxes that can be cut at depth d are ``parents[begin[d]:end[d]]``; the cuts of the b-th are from ``first[b]`` to
     ``first[b + 1]``, with sides ``left`` and ``right`` and a prior probability ``share`` each. A box that can be cut,
     ``has_cuts`` 1, is cut at depth d with log probability ``log_split[d]``, else ``log_stop[d]``; at the last depth,
     and without cuts, it is a leaf. Intervals of one feature are from cells ``low`` to before ``high``, and ``order`` is
-    theirs by their ends; of several features it is empty.
+    their order by ends; for several features it is empty.
     """
 
     order: np.ndarray
@@ -48,7 +48,7 @@ class Trees(NamedTuple):
 
 
 class RowsOfBoxes(NamedTuple):
-    """Counts, scatters, means less the prior mean of the rows in each box (N,), and the prior variance of a leaf."""
+    """Counts, scatters, means minus the prior mean of the rows in each box (N,), and the prior variance of a leaf."""
 
     n: np.ndarray
     scatter: np.ndarray
@@ -61,23 +61,23 @@ _loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 
 @_loops
 def upward(leaf, trees, is_highest, up):  # type: ignore[no-untyped-def]
-    """Fill in the log density of the rows of each box from each depth on, (D + 1, N): over all trees, or the best."""
+    """Fill in log densities (D + 1, N) of the rows of boxes from each depth on: summed over trees, or of the best."""
     left, right, log_share, depth = trees.left, trees.right, trees.log_share, len(trees.begin)
     for d in range(depth + 1):
         up[d] = leaf
     for d in range(depth - 1, -1, -1):
         below = up[d + 1]
         for b in range(trees.begin[d], trees.end[d]):
-            box, some = trees.parents[b], range(trees.first[b], trees.first[b + 1])
+            box, cuts = trees.parents[b], range(trees.first[b], trees.first[b + 1])
             highest = -np.inf
-            for s in some:
+            for s in cuts:
                 highest = max(highest, below[left[s]] + below[right[s]] + log_share[s])
             stop, split = trees.log_stop[d] + leaf[box], trees.log_split[d] + highest
             if is_highest:
                 up[d, box] = max(stop, split)
                 continue
             total = 0.0
-            for s in some:
+            for s in cuts:
                 lower = below[left[s]] + below[right[s]] + log_share[s] - highest
                 if lower > NEGLIGIBLE:
                     total += math.exp(lower)
@@ -88,7 +88,7 @@ def upward(leaf, trees, is_highest, up):  # type: ignore[no-untyped-def]
 
 @_loops
 def downward(leaf, trees, up, leaves, cuts):  # type: ignore[no-untyped-def]
-    """Fill in posterior probabilities: of each box that it is a leaf, (N,), and of each cut that it is made, (S,)."""
+    """Fill in posterior probabilities: of each box to be a leaf, (N,), and of each cut to be made, (S,)."""
     left, right, depth, reach = trees.left, trees.right, len(trees.begin), np.zeros_like(up)
     reach[0, 0] = 1.0
     cuts[:] = 0.0
@@ -101,23 +101,23 @@ def downward(leaf, trees, up, leaves, cuts):  # type: ignore[no-untyped-def]
             break
         for b in range(trees.begin[d], trees.end[d]):
             box = trees.parents[b]
-            own = reach[d, box]
-            if own == 0.0:
+            box_reach = reach[d, box]
+            if box_reach == 0.0:
                 continue
             for s in range(trees.first[b], trees.first[b + 1]):
                 sides = up[d + 1, left[s]] + up[d + 1, right[s]]
-                flow = own * math.exp(trees.log_split[d] + trees.log_share[s] + sides - up[d, box])
+                flow = box_reach * math.exp(trees.log_split[d] + trees.log_share[s] + sides - up[d, box])
                 reach[d + 1, left[s]] += flow
                 reach[d + 1, right[s]] += flow
                 cuts[s] += flow
-            leaves[box] += own * math.exp(trees.log_stop[d] + leaf[box] - up[d, box])
+            leaves[box] += box_reach * math.exp(trees.log_stop[d] + leaf[box] - up[d, box])
 
 
 @_loops
 def tilted(leaf, trees, tilt):  # type: ignore[no-untyped-def]
-    """Fill in a number for each interval (N,) that adds up over cuts, near its log density over all trees.
+    """Fill in a number for each interval (N,), additive over cuts, close to its log density over all trees.
 
-    It is the best sum over leaves from its start to its end.
+    It is the best sum over leaves between its start and end.
     """
     low, high, best = trees.low, trees.high, np.full(len(leaf) + 1, -np.inf)
     best[0] = 0.0
@@ -129,31 +129,31 @@ def tilted(leaf, trees, tilt):  # type: ignore[no-untyped-def]
 
 @_loops
 def summed(leaf, trees, tilt, up):  # type: ignore[no-untyped-def]
-    """Fill in densities of intervals over exp(tilt) from each depth on, (D + 1, N); return the log of that of all rows.
+    """Fill in densities over exp(tilt) of intervals from each depth on, (D + 1, N); return the log density of all rows.
 
-    They are sums of products, without a logarithm: those too small for a number decide nothing. Returned is -inf where
-    that of all rows is too small itself; then `upward` has it.
+    They are sums of products without logarithms; those that underflow are negligible. The result is -inf if the density
+    of all rows is too small; then use `upward`.
     """
     left, right, share = trees.left, trees.right, trees.share
     stop, split = np.exp(trees.log_stop), np.exp(trees.log_split)
     tilted(leaf, trees, tilt)
-    own = np.exp(leaf - tilt)
+    as_leaf = np.exp(leaf - tilt)
     depth = len(trees.begin)
     for d in range(depth, -1, -1):
-        up[d] = own
+        up[d] = as_leaf
         if d < depth:
             below = up[d + 1]
             for b in range(trees.begin[d], trees.end[d]):
                 total = 0.0
                 for s in range(trees.first[b], trees.first[b + 1]):
                     total += below[left[s]] * below[right[s]] * share[s]
-                up[d, trees.parents[b]] = stop[d] * own[trees.parents[b]] + split[d] * total
+                up[d, trees.parents[b]] = stop[d] * as_leaf[trees.parents[b]] + split[d] * total
     return math.log(up[0, 0]) + tilt[0] if up[0, 0] > SMALLEST else -np.inf
 
 
 @_loops
 def log_densities(leaf, trees, up):  # type: ignore[no-untyped-def]
-    """Fill in the same as `upward` over all trees; -inf where a density decides nothing."""
+    """Fill in the result of `upward` over all trees; -inf where a density is negligible."""
     tilt = np.empty(len(leaf))
     if len(trees.order) and summed(leaf, trees, tilt, up) > -np.inf:
         for d in range(len(up)):
@@ -164,7 +164,7 @@ def log_densities(leaf, trees, up):  # type: ignore[no-untyped-def]
 
 @_loops
 def downward_of_sums(trees, up, leaves, cuts):  # type: ignore[no-untyped-def]
-    """Fill in the same as `downward`, by densities of `summed`."""
+    """Fill in the result of `downward`, from densities of `summed`."""
     left, right, depth, reach = trees.left, trees.right, len(trees.begin), np.zeros_like(up)
     split = np.exp(trees.log_split)
     reach[0, 0] = 1.0
@@ -181,9 +181,9 @@ def downward_of_sums(trees, up, leaves, cuts):  # type: ignore[no-untyped-def]
             if reach[d, box] == 0.0:
                 continue
             leaves[box] += reach[d, box] * up[depth, box] / up[d, box] * (1.0 - split[d])
-            own = reach[d, box] / up[d, box] * split[d]
+            rate = reach[d, box] / up[d, box] * split[d]
             for s in range(trees.first[b], trees.first[b + 1]):
-                flow = own * up[d + 1, left[s]] * up[d + 1, right[s]] * trees.share[s]
+                flow = rate * up[d + 1, left[s]] * up[d + 1, right[s]] * trees.share[s]
                 reach[d + 1, left[s]] += flow
                 reach[d + 1, right[s]] += flow
                 cuts[s] += flow
@@ -217,7 +217,7 @@ def log_density(leaf, trees):  # type: ignore[no-untyped-def]
 
 @_loops
 def with_slope(v, rows, trees):  # type: ignore[no-untyped-def]
-    """Return the log density of all rows at a noise variance, and its derivative: the leaves' mean over all trees."""
+    """Return the log density of all rows at a noise variance, and its derivative, from the probabilities of leaves."""
     n, scatter, count = rows.n, rows.scatter, len(rows.n)
     leaf, leaves, cuts = np.empty(count), np.empty(count), np.empty(len(trees.left))
     for i in range(count):
@@ -235,9 +235,9 @@ def with_slope(v, rows, trees):  # type: ignore[no-untyped-def]
 
 @_loops
 def generating(leaf, trees, up, points, values):  # type: ignore[no-untyped-def]
-    """Fill in the mean of z to the number of leaves of each box from each depth on, (D + 1, N, R), at points z (R,).
+    """Fill in E[z ** leaves] of each box from each depth on, (D + 1, N, R), at points z (R,).
 
-    ``up`` are the log densities of `upward`. Boxes that hardly any tree has at a depth are passed over there.
+    ``up`` are the log densities of `upward`. Boxes that are improbable at a depth are skipped.
     """
     left, right, depth, reach = trees.left, trees.right, len(trees.begin), np.zeros_like(up)
     reach[0, 0] = 1.0

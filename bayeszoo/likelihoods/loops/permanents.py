@@ -1,4 +1,4 @@
-"""Permanents of small matrices of logarithms, by which densities are averaged over the orders of labels. Numba."""
+"""Permanents of small matrices of logarithms, to average densities over permutations of labels. Numba."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numba
 import numpy as np
 
 LEAST = 1e-250
-"""A sum below it, of terms over the largest of each row, may have lost some, and is taken in logarithms."""
+"""Scaled sums below this may have lost terms, and are computed in logarithms."""
 
 _loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 
@@ -20,19 +20,19 @@ def _log_sum(first: float, second: float) -> float:
 
 
 @_loops
-def _scaled(logs: np.ndarray, rows: np.ndarray, each: np.ndarray, sums: np.ndarray) -> float:
-    """Return the log permanent by sums of products over sets of columns; -inf where they underflow."""
+def _scaled(logs: np.ndarray, rows: np.ndarray, scaled: np.ndarray, sums: np.ndarray) -> float:
+    """Return the log permanent by sums of products over sets of columns; -inf on underflow."""
     size, shift = len(logs), 0.0
     for j in range(size):
         largest = logs[j].max()
         shift += largest
         for k in range(size):
-            each[j, k] = math.exp(logs[j, k] - largest)
+            scaled[j, k] = math.exp(logs[j, k] - largest)
     for used in range(1, len(sums)):
         total = 0.0
         for k in range(size):
             if used >> k & 1:
-                total += sums[used ^ (1 << k)] * each[rows[used], k]
+                total += sums[used ^ (1 << k)] * scaled[rows[used], k]
         sums[used] = total
     return shift + math.log(sums[-1]) if sums[-1] > LEAST else -np.inf
 
@@ -50,19 +50,19 @@ def _in_logarithms(logs: np.ndarray, rows: np.ndarray, sums: np.ndarray) -> floa
 
 @_loops
 def log_permanents(logs: np.ndarray) -> np.ndarray:
-    """Return the log of the sum over permutations of products of exp(entries), of matrices (M, K, K); shape (M,).
+    """Return log permanents (M,) of exp(logs), matrices (M, K, K): sums over permutations of products of entries.
 
     Row by row over sets of columns: 2^K K / 2 terms instead of K! K, all positive, so that nothing cancels.
     """
     size = logs.shape[1]
-    each, sums, out = np.empty((size, size)), np.ones(1 << size), np.empty(len(logs))
-    rows = np.full(1 << size, -1)  # a set of n columns is of the first n rows
+    scaled, sums, out = np.empty((size, size)), np.ones(1 << size), np.empty(len(logs))
+    rows = np.full(1 << size, -1)  # a set of n columns belongs to the first n rows
     for used in range(1 << size):
         for k in range(size):
             rows[used] += used >> k & 1
     for i in range(len(logs)):
         sums[0] = 1.0
-        out[i] = _scaled(logs[i], rows, each, sums)
+        out[i] = _scaled(logs[i], rows, scaled, sums)
         if not out[i] > -np.inf:
             out[i] = _in_logarithms(logs[i], rows, sums)
     return out

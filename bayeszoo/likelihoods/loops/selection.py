@@ -1,7 +1,7 @@
-"""One sweep over the terms of a regression: whether each is in, weights and noise integrated out. Numba.
+"""Gibbs sweeps over the inclusion of terms in a regression, weights and noise integrated out. Numba.
 
-The log density of a subset is computed anew for each that is looked at, from Cholesky factors of its own rows and
-columns: nothing drifts, and a subset of k terms costs k^3 / 3.
+The log density of each subset is computed from scratch, from Cholesky factors of its rows and
+columns: no errors accumulate, and a subset of k terms costs k^3 / 3.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ def _factor(matrix, index, size, root):  # type: ignore[no-untyped-def]
     log_size = 0.0
     for i in range(size):
         for j in range(i + 1):
-            rest = matrix[index[i], index[j]]
+            value = matrix[index[i], index[j]]
             for k in range(j):
-                rest -= root[i, k] * root[j, k]
-            root[i, j] = math.sqrt(rest) if i == j else rest / root[j, j]
+                value -= root[i, k] * root[j, k]
+            root[i, j] = math.sqrt(value) if i == j else value / root[j, j]
         log_size += math.log(root[i, i])
     return log_size
 
 
 @_loops
 def log_height(members, gram, precision, products, total, fixed, shape, b0, log_prior):  # type: ignore[no-untyped-def]
-    """Return log p(y, subset) but for a constant.
+    """Return log p(y, subset), up to a constant.
 
-    ``members`` (T,) says which terms are in; ``gram`` (T, T) is the posterior precision of all weights over the noise
-    variance, ``precision`` (T, T) the prior's, ``products`` (T,) those of the columns with the outcome, ``total`` its
+    ``members`` (T,) marks the included terms; ``gram`` (T, T) is the posterior precision of all weights over the noise
+    variance, ``precision`` (T, T) the prior's, ``products`` (T,) are those of columns and outcome, ``total`` its
     sum of squares. The noise variance has the posterior ``shape`` and the prior scale ``b0``.
     """
     index = np.flatnonzero(members)
@@ -44,24 +44,24 @@ def log_height(members, gram, precision, products, total, fixed, shape, b0, log_
     misfit = total
     solved = np.empty(size)
     for i in range(size):
-        rest = products[index[i]]
+        value = products[index[i]]
         for k in range(i):
-            rest -= root[i, k] * solved[k]
-        solved[i] = rest / root[i, i]
+            value -= root[i, k] * solved[k]
+        solved[i] = value / root[i, i]
         misfit -= solved[i] * solved[i]
     return before - learned - shape * math.log(b0 + max(misfit, 0.0) / 2) + log_prior[size - fixed]
 
 
 @_loops
 def sweep(members, gram, precision, products, total, fixed, shape, b0, log_prior, power, rng):  # type: ignore[no-untyped-def]
-    """Draw whether each term from the ``fixed``-th on is in, in place, then propose swaps of one in for one out."""
+    """Draw the inclusion of each term after the ``fixed`` first, in place, then propose swaps of terms."""
     T = len(members)
-    here = log_height(members, gram, precision, products, total, fixed, shape, b0, log_prior)
+    current = log_height(members, gram, precision, products, total, fixed, shape, b0, log_prior)
     for j in range(fixed, T):
         members[j] = not members[j]
-        there = log_height(members, gram, precision, products, total, fixed, shape, b0, log_prior)
-        if rng.random() * (1.0 + math.exp(-power * (there - here))) < 1.0:
-            here = there
+        proposed = log_height(members, gram, precision, products, total, fixed, shape, b0, log_prior)
+        if rng.random() * (1.0 + math.exp(-power * (proposed - current))) < 1.0:
+            current = proposed
         else:
             members[j] = not members[j]
     for _ in range(members[fixed:].sum()):
@@ -70,8 +70,8 @@ def sweep(members, gram, precision, products, total, fixed, shape, b0, log_prior
             break
         i, j = inside[int(rng.random() * len(inside))], outside[int(rng.random() * len(outside))]
         members[fixed + i], members[fixed + j] = False, True
-        there = log_height(members, gram, precision, products, total, fixed, shape, b0, log_prior)
-        if math.log(1.0 - rng.random()) < power * (there - here):
-            here = there
+        proposed = log_height(members, gram, precision, products, total, fixed, shape, b0, log_prior)
+        if math.log(1.0 - rng.random()) < power * (proposed - current):
+            current = proposed
         else:
             members[fixed + i], members[fixed + j] = True, False

@@ -1,6 +1,6 @@
-"""Level, slope, season and sum of features of each row given rows before, or all rows; after the last; drawn. Numba.
+"""Level, slope, season and features' sum of rows: filtered, smoothed, predicted, drawn. Numba.
 
-Arguments are those of `bayeszoo.likelihoods.loops.structural`. ``asked`` (n,) are numbers of parts: 0 the level, 1 the
+Arguments are those of `bayeszoo.likelihoods.loops.structural`. ``parts`` (n,) are codes of parts: 0 the level, 1 the
 slope, 2 the season, 3 the features, 4 the mean of the row; ``mean`` and ``variance`` (P, n, rows) are filled in.
 """
 
@@ -16,20 +16,20 @@ from bayeszoo.likelihoods.loops.structural import LANES, observe, row_of, scratc
 _loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 
 LARGEST = 2**23
-"""Numbers of the states of all rows that are kept side by side, with more than which fewer points are."""
+"""Most numbers in the states of all rows of a block of points; larger states need fewer points."""
 
 
 @_loops
 def part_of(h, part, X, t, sizes):  # type: ignore[no-untyped-def]
-    """Fill in how a part of a row depends on its state."""
+    """Fill in the coefficients of the state in a part of row t."""
     if part == 4:
         row_of(h, X, t, sizes)
         return
     h[:] = 0.0
     if part == 3:
-        own = len(h) - sizes[3]
+        first_weight = len(h) - sizes[3]
         for j in range(sizes[3]):
-            h[own + j] = X[t, j]
+            h[first_weight + j] = X[t, j]
     else:
         h[1 + sizes[1] if part == 2 else part] = 1.0
 
@@ -41,27 +41,27 @@ def _moments(U, D, h, a, mean, variance):  # type: ignore[no-untyped-def]
     for k in range(lanes):
         mean[k], variance[k] = 0.0, 0.0
         for j in range(d):
-            along = h[j]
+            coefficient = h[j]
             for i in range(j):
-                along += h[i] * U[i, j, k]
+                coefficient += h[i] * U[i, j, k]
             mean[k] += h[j] * a[j, k]
-            variance[k] += D[j, k] * along * along
+            variance[k] += D[j, k] * coefficient * coefficient
 
 
 @_loops
-def filtered(y, X, opens, sizes, first, spread, q2, r2, asked, mean, variance, error, total):  # type: ignore[no-untyped-def]
-    """Fill in moments given the rows so far; errors of predictions of rows and their variances, 0 and inf of none."""
+def filtered(y, X, opens, sizes, first, spread, q2, r2, parts, mean, variance, error, total):  # type: ignore[no-untyped-def]
+    """Fill in moments given the rows so far; prediction errors of rows and their variances, 0 and inf if missing."""
     d = len(spread)
     for low in range(0, len(r2), LANES):
         lanes = min(LANES, len(r2) - low)
-        own_q2, own_r2 = q2[:, low : low + lanes].copy(), r2[low : low + lanes].copy()
+        block_q2, block_r2 = q2[:, low : low + lanes].copy(), r2[low : low + lanes].copy()
         U, D, a, room = np.empty((d, d, lanes)), np.empty((d, lanes)), np.empty((d, lanes)), scratch(d, lanes)
         h, m, v = np.empty(d), np.empty(lanes), np.empty(lanes)
         for t in range(len(y)):
-            take(t, y, X, opens, sizes, first, spread, own_q2, own_r2, U, D, a, room)
+            take(t, y, X, opens, sizes, first, spread, block_q2, block_r2, U, D, a, room)
             error[low : low + lanes, t], total[low : low + lanes, t] = room[1], room[2]
-            for n in range(len(asked)):
-                part_of(h, asked[n], X, t, sizes)
+            for n in range(len(parts)):
+                part_of(h, parts[n], X, t, sizes)
                 _moments(U, D, h, a, m, v)
                 mean[low : low + lanes, n, t], variance[low : low + lanes, n, t] = m, v
 
@@ -78,27 +78,27 @@ def _forward(y, X, opens, sizes, first, spread, q2, r2, U, D, a):  # type: ignor
 
 @_loops
 def _next_of(h, i, sizes):  # type: ignore[no-untyped-def]
-    """Fill in how an entry of the next state depends on the state, but for its noise; return whose noise it has."""
-    slope, at, n = sizes[1], 1 + sizes[1], sizes[2]
+    """Fill in coefficients of the state in the i-th entry of the next one; return the number of its noise, or -1."""
+    slope, first_season, n = sizes[1], 1 + sizes[1], sizes[2]
     h[:] = 0.0
-    if n and i == at:
-        h[at : at + n] = -1.0
+    if n and i == first_season:
+        h[first_season : first_season + n] = -1.0
         return 2
-    if n and at < i < at + n:
+    if n and first_season < i < first_season + n:
         h[i - 1] = 1.0
         return -1
     h[i] = 1.0
     if i == 0 and slope:
         h[1] = 1.0
-    return i if i < at else -1
+    return i if i < first_season else -1
 
 
 @_loops
 def _given_next(U, D, a, G, ahead, sizes, q2, begins):  # type: ignore[no-untyped-def]
-    """Condition a state on the next one; fill in how its mean moves with each entry of that, and their predictions."""
+    """Condition a state on the next one; fill in gains G of its mean by the next entries, and their predictions."""
     d, lanes = D.shape
     f, gain, p, h = np.empty((d, lanes)), np.empty((d, lanes)), np.empty((2, lanes)), np.empty(d)
-    total, none, along = np.empty(lanes), np.zeros(lanes), np.empty(lanes)
+    total, no_noise, coefficient = np.empty(lanes), np.zeros(lanes), np.empty(lanes)
     G[:] = 0.0
     for i in range(d - sizes[3] if begins else 0, d):
         noise = _next_of(h, i, sizes)
@@ -108,7 +108,7 @@ def _given_next(U, D, a, G, ahead, sizes, q2, begins):  # type: ignore[no-untype
             if h[j] != 0.0:
                 for k in range(lanes):
                     ahead[i, k] += h[j] * a[j, k]
-        observe(U, D, h, q2[noise] if noise >= 0 else none, f, p, gain, total)
+        observe(U, D, h, q2[noise] if noise >= 0 else no_noise, f, p, gain, total)
         for k in range(lanes):
             total[k] = 1.0 / total[k] if total[k] > 0.0 else 0.0
         for r in range(d):
@@ -116,14 +116,14 @@ def _given_next(U, D, a, G, ahead, sizes, q2, begins):  # type: ignore[no-untype
                 gain[r, k] *= total[k]
         for j in range(i):
             for k in range(lanes):
-                along[k] = 0.0
+                coefficient[k] = 0.0
             for r in range(d):
                 if h[r] != 0.0:
                     for k in range(lanes):
-                        along[k] += h[r] * G[r, j, k]
+                        coefficient[k] += h[r] * G[r, j, k]
             for r in range(d):
                 for k in range(lanes):
-                    G[r, j, k] -= gain[r, k] * along[k]
+                    G[r, j, k] -= gain[r, k] * coefficient[k]
         for r in range(d):
             for k in range(lanes):
                 G[r, i, k] += gain[r, k]
@@ -131,7 +131,7 @@ def _given_next(U, D, a, G, ahead, sizes, q2, begins):  # type: ignore[no-untype
 
 @_loops
 def _joined(U, D, G, V, S, W, w, share):  # type: ignore[no-untyped-def]
-    """Put the factors of U diag(D) U' + G V diag(S) V' G' into V and S, by weighted Gram-Schmidt."""
+    """Write the factors of U diag(D) U' + G V diag(S) V' G' to V and S, by weighted Gram-Schmidt."""
     d, lanes = D.shape
     for i in range(d):
         for j in range(d):
@@ -164,21 +164,21 @@ def _joined(U, D, G, V, S, W, w, share):  # type: ignore[no-untyped-def]
 
 
 @_loops
-def smoothed(y, X, opens, sizes, first, spread, q2, r2, asked, mean, variance):  # type: ignore[no-untyped-def]
+def smoothed(y, X, opens, sizes, first, spread, q2, r2, parts, mean, variance):  # type: ignore[no-untyped-def]
     """Fill in moments given all rows."""
     d, rows = len(spread), len(y)
-    side_by_side = max(1, min(LANES, LARGEST // (rows * d * d)))
-    for low in range(0, len(r2), side_by_side):
-        lanes = min(side_by_side, len(r2) - low)
-        own_q2, own_r2 = q2[:, low : low + lanes].copy(), r2[low : low + lanes].copy()
+    block = max(1, min(LANES, LARGEST // (rows * d * d)))
+    for low in range(0, len(r2), block):
+        lanes = min(block, len(r2) - low)
+        block_q2, block_r2 = q2[:, low : low + lanes].copy(), r2[low : low + lanes].copy()
         U, D, a = np.empty((rows, d, d, lanes)), np.empty((rows, d, lanes)), np.empty((rows, d, lanes))
-        _forward(y, X, opens, sizes, first, spread, own_q2, own_r2, U, D, a)
+        _forward(y, X, opens, sizes, first, spread, block_q2, block_r2, U, D, a)
         V, S, x = U[rows - 1].copy(), D[rows - 1].copy(), a[rows - 1].copy()
         G, ahead, h = np.empty((d, d, lanes)), np.zeros((d, lanes)), np.empty(d)
         W, w, share, e = np.empty((d, 2 * d, lanes)), np.empty((2 * d, lanes)), np.empty(lanes), np.empty(lanes)
         for t in range(rows - 1, -1, -1):
             if t < rows - 1:
-                _given_next(U[t], D[t], a[t], G, ahead, sizes, own_q2, opens[t + 1])
+                _given_next(U[t], D[t], a[t], G, ahead, sizes, block_q2, opens[t + 1])
                 for j in range(d):
                     for k in range(lanes):
                         ahead[j, k] = x[j, k] - ahead[j, k]
@@ -189,8 +189,8 @@ def smoothed(y, X, opens, sizes, first, spread, q2, r2, asked, mean, variance): 
                         for k in range(lanes):
                             x[i, k] += G[i, j, k] * ahead[j, k]
                 _joined(U[t], D[t], G, V, S, W, w, share)
-            for n in range(len(asked)):
-                part_of(h, asked[n], X, t, sizes)
+            for n in range(len(parts)):
+                part_of(h, parts[n], X, t, sizes)
                 _moments(V, S, h, x, share, e)
                 for k in range(lanes):
                     mean[low + k, n, t], variance[low + k, n, t] = share[k], e[k]
@@ -198,7 +198,7 @@ def smoothed(y, X, opens, sizes, first, spread, q2, r2, asked, mean, variance): 
 
 @_loops
 def drawn(y, X, opens, sizes, first, spread, q2, r2, z):  # type: ignore[no-untyped-def]
-    """Turn normal draws (T, d) into a path of states given all rows at one point, q2 (3, 1) and r2 (1,), in place."""
+    """Turn normal draws (T, d), in place, into a path of states given all rows at one point, q2 (3, 1) and r2 (1,)."""
     d, rows = len(spread), len(y)
     U, D, a = np.empty((rows, d, d, 1)), np.empty((rows, d, 1)), np.empty((rows, d, 1))
     _forward(y, X, opens, sizes, first, spread, q2, r2, U, D, a)
@@ -217,22 +217,22 @@ def drawn(y, X, opens, sizes, first, spread, q2, r2, z):  # type: ignore[no-unty
 
 
 @_loops
-def ahead(y, X, opens, sizes, first, spread, q2, r2, new, asked, mean, variance, weights, factors, scales):  # type: ignore[no-untyped-def]
-    """Fill in moments after the last row, of features ``new`` (steps, p), and the weights' mean, U and D given all."""
-    d, own = len(spread), len(spread) - sizes[3]
+def ahead(y, X, opens, sizes, first, spread, q2, r2, new, parts, mean, variance, weights, factors, scales):  # type: ignore[no-untyped-def]
+    """Fill in moments after the last row, for features ``new`` (steps, p), and mean, U and D of the weights."""
+    d, first_weight = len(spread), len(spread) - sizes[3]
     for low in range(0, len(r2), LANES):
         lanes = min(LANES, len(r2) - low)
-        own_q2, own_r2 = q2[:, low : low + lanes].copy(), r2[low : low + lanes].copy()
+        block_q2, block_r2 = q2[:, low : low + lanes].copy(), r2[low : low + lanes].copy()
         U, D, a, room = np.empty((d, d, lanes)), np.empty((d, lanes)), np.empty((d, lanes)), scratch(d, lanes)
         h, m, v = np.empty(d), np.empty(lanes), np.empty(lanes)
         for t in range(len(y)):
-            take(t, y, X, opens, sizes, first, spread, own_q2, own_r2, U, D, a, room)
+            take(t, y, X, opens, sizes, first, spread, block_q2, block_r2, U, D, a, room)
         for k in range(lanes):
-            weights[low + k], scales[low + k] = a[own:, k], D[own:, k]
-            factors[low + k] = U[own:, own:, k]
+            weights[low + k], scales[low + k] = a[first_weight:, k], D[first_weight:, k]
+            factors[low + k] = U[first_weight:, first_weight:, k]
         for t in range(len(new)):
-            step(U, D, a, sizes, own_q2, room[5])
-            for n in range(len(asked)):
-                part_of(h, asked[n], new, t, sizes)
+            step(U, D, a, sizes, block_q2, room[5])
+            for n in range(len(parts)):
+                part_of(h, parts[n], new, t, sizes)
                 _moments(U, D, h, a, m, v)
                 mean[low : low + lanes, n, t], variance[low : low + lanes, n, t] = m, v

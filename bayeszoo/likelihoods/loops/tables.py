@@ -1,4 +1,4 @@
-"""Sweeps of collapsed Gibbs sampling over rows of levels, each of one component: tables are integrated out. Numba."""
+"""Sweeps of collapsed Gibbs sampling for mixtures of rows of levels: tables are integrated out. Numba."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 
 @_loops
 def sweep(component, order, levels, table, alpha, eta, totals, rows_in, of_level, of_table, rng):  # type: ignore[no-untyped-def]
-    """Draw the component of each row, (rows,), given those of all others, in place.
+    """Draw the component of each row, (rows,), in place, given those of all other rows.
 
-    ``order`` are the rows as they are gone through, ``levels`` (rows, features) places along the axis of all levels,
-    -1 where one is missing, ``table`` (L,) the feature of each; ``alpha`` (K,), ``eta`` (K, L) and ``totals``
-    (K, features) the concentrations of the priors and their sums. The counts are of the rows in each component (K,), of
-    each level in it (K, L), and of the rows in it that have each feature (K, features).
+    ``order`` is the order of the rows, ``levels`` (rows, features) are indices on the axis of all levels,
+    -1 if missing, ``table`` (L,) the feature of each level; ``alpha`` (K,), ``eta`` (K, L) and ``totals``
+    (K, features) the concentrations of the priors and their sums. Counts are those of rows in each component (K,), of
+    each level in it (K, L), and of its rows with each feature observed (K, features).
     """
     K, logs = len(alpha), np.empty(len(alpha))
     for n in order:
@@ -38,13 +38,13 @@ def sweep(component, order, levels, table, alpha, eta, totals, rows_in, of_level
                         log_p, product = log_p + math.log(product), 1.0
             logs[k] = log_p + math.log(product)
             largest = max(largest, logs[k])
-        whole = 0.0
+        cumulative = 0.0
         for k in range(K):
-            whole += math.exp(logs[k] - largest)
-            logs[k] = whole
-        left, new = rng.random() * whole, 0
+            cumulative += math.exp(logs[k] - largest)
+            logs[k] = cumulative
+        target, new = rng.random() * cumulative, 0
         for k in range(K - 1):
-            new += left >= logs[k]
+            new += target >= logs[k]
         component[n] = new
         rows_in[new] += 1.0
         for level in levels[n]:

@@ -1,7 +1,7 @@
-"""Passes over the non-zero cells of a corpus whose documents mix topics, or are of one each. Numba.
+"""Passes over the non-zero cells of a corpus of documents with mixed topics, or one topic each. Numba.
 
-Tables of words have the words first, (V, K), as they are read. Cost O(cells x K); besides parameters
-and gradients nothing larger than a document is held.
+Tables of words have the words first, (V, K), for fast access. Cost O(cells x K); besides parameters
+and gradients, memory is that of one document.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ import numpy as np
 _loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 
 LEAST = 1e-280
-"""A sum of products below it may have lost terms, and is taken in logarithms."""
+"""Sums of products below this may have lost terms, and are computed in logarithms."""
 HALF_LOG_2PI = 0.9189385332046727
 
 
 @_loops
-def _product(first: np.ndarray, second: np.ndarray, each: np.ndarray) -> float:
-    """Write the products of the entries to ``each`` and return their sum."""
+def _product(first: np.ndarray, second: np.ndarray, products: np.ndarray) -> float:
+    """Write the products of the entries to ``products`` and return their sum."""
     total = 0.0
     for k in range(len(first)):
-        each[k] = first[k] * second[k]
-        total += each[k]
+        products[k] = first[k] * second[k]
+        total += products[k]
     return total
 
 
@@ -48,14 +48,14 @@ def cell_sums(proportions: Any, words: Any, counts: Any, doc: Any, term: Any) ->
     A word of probability 0 makes the value -inf and has no derivative; a cell outside the tables makes it NaN.
     """
     (D, K), V = proportions.shape, len(words)
-    of_documents, of_words, each, value = np.zeros((D, K)), np.zeros((V, K)), np.empty(K), 0.0
+    of_documents, of_words, products, value = np.zeros((D, K)), np.zeros((V, K)), np.empty(K), 0.0
     for cell in range(len(counts)):
         d, w, count = doc[cell], term[cell], counts[cell]
         if not _belongs(d, w, D, V):
             return np.nan, of_documents, of_words
         if count == 0.0:  # 0 times log 0 is 0
             continue
-        p = _product(proportions[d], words[w], each)
+        p = _product(proportions[d], words[w], products)
         value += count * math.log(p)
         if p != 0.0:
             _add(of_documents[d], count / p, words[w])
@@ -67,14 +67,14 @@ def cell_sums(proportions: Any, words: Any, counts: Any, doc: Any, term: Any) ->
 def log_documents(proportions: Any, topics: Any, counts: Any, doc: Any, term: Any) -> Any:
     """Return the log density of the ordered words of each document, (S, D), for S draws of the parameters."""
     S, D, K = proportions.shape
-    V, log_terms, each = topics.shape[2], np.zeros((S, D)), np.empty(K)
+    V, log_terms, products = topics.shape[2], np.zeros((S, D)), np.empty(K)
     for s in range(S):
         words = topics[s].T.copy()
         for cell in range(len(counts)):
             if not _belongs(doc[cell], term[cell], D, V):
                 log_terms[:] = np.nan
                 return log_terms
-            p = _product(proportions[s, doc[cell]], words[term[cell]], each)
+            p = _product(proportions[s, doc[cell]], words[term[cell]], products)
             log_terms[s, doc[cell]] += counts[cell] * math.log(p)
     return log_terms
 
@@ -107,17 +107,17 @@ def dirichlet_table(concentration: Any, prior: Any) -> Any:
     table, totals, kl = np.empty((V, K)), np.zeros(K), np.zeros(K)
     for v in range(V):
         _add(totals, 1.0, concentration[v])
-    own, digamma = gamma_functions(prior.sum())[0], np.empty(K)
+    prior_term, digamma = gamma_functions(prior.sum())[0], np.empty(K)
     for k in range(K):
         total = gamma_functions(totals[k])
-        kl[k], digamma[k] = total[0] - own, total[1]
+        kl[k], digamma[k] = total[0] - prior_term, total[1]
     for v in range(V):
-        own = gamma_functions(prior[v])[0]
+        prior_term = gamma_functions(prior[v])[0]
         for k in range(K):
-            here = gamma_functions(concentration[v, k])
-            expected = here[1] - digamma[k]
+            log_gamma_and_digamma = gamma_functions(concentration[v, k])
+            expected = log_gamma_and_digamma[1] - digamma[k]
             table[v, k] = math.exp(expected)
-            kl[k] += own - here[0] + (concentration[v, k] - prior[v]) * expected
+            kl[k] += prior_term - log_gamma_and_digamma[0] + (concentration[v, k] - prior[v]) * expected
     return table, kl.sum()
 
 
@@ -138,30 +138,30 @@ def _dot(first: np.ndarray, second: np.ndarray) -> float:
 
 
 @_loops
-def _cell_in_logarithms(logs: Any, concentration: Any, totals: Any, each: Any) -> Any:
-    """Write exp(log theta + log phi) over its largest entry to ``each``; return the sum, and the largest logarithm."""
+def _cell_in_logarithms(logs: Any, concentration: Any, totals: Any, products: Any) -> Any:
+    """Write exp(log theta + log phi) over its largest entry to ``products``; return sum and largest logarithm."""
     largest, total = -np.inf, 0.0
-    for k in range(len(each)):
-        each[k] = logs[k] + gamma_functions(concentration[k])[1] - gamma_functions(totals[k])[1]
-        largest = max(largest, each[k])
-    for k in range(len(each)):
-        each[k] = math.exp(each[k] - largest)
-        total += each[k]
+    for k in range(len(products)):
+        products[k] = logs[k] + gamma_functions(concentration[k])[1] - gamma_functions(totals[k])[1]
+        largest = max(largest, products[k])
+    for k in range(len(products)):
+        products[k] = math.exp(products[k] - largest)
+        total += products[k]
     return total, largest
 
 
 @_loops
-def variational_pass(alpha, documents, concentration, table, counts, doc, term, passes, least):  # type: ignore[no-untyped-def]
-    """Return the sum of log normalizers of q(z) at q, then expected counts (D, K) and (V, K) after some more passes.
+def variational_pass(alpha, documents, concentration, table, counts, doc, term, passes, tolerance):  # type: ignore[no-untyped-def]
+    """Return the sum of log normalizers of q(z) at q, then expected counts (D, K) and (V, K) after further passes.
 
     ``alpha`` (K,) is the prior of the proportions, ``documents`` (D, K) their concentrations, ``concentration`` and
     ``table`` (V, K) those of the topics and exp(E[log phi]); cells are by document. After the
-    first, at most ``passes`` updates of q(z) and q(theta) of each document, its topics held; a document whose expected
-    counts of topics change by less than ``least``, as a share of its length, is left.
+    first, at most ``passes`` updates of q(z) and q(theta) of each document, topics fixed; a document whose expected
+    counts of topics change by less than ``tolerance``, as a share of its length, is finished.
     """
     (D, K), V = documents.shape, len(table)
     by_document, by_word, totals = np.zeros((D, K)), np.zeros((V, K)), np.zeros(K)
-    logs, weights, shares, each, before = np.empty(K), np.empty(K), np.empty(K), np.empty(K), np.empty(K)
+    logs, weights, shares, products, before = np.empty(K), np.empty(K), np.empty(K), np.empty(K), np.empty(K)
     value, first = 0.0, 0
     for v in range(V):
         _add(totals, 1.0, concentration[v])
@@ -172,32 +172,32 @@ def variational_pass(alpha, documents, concentration, table, counts, doc, term, 
                 return np.nan, by_document, by_word
             length += counts[last]
             last += 1
-        own = by_document[d]
+        of_document = by_document[d]
         for i in range(passes + 1):
-            before[:] = own
-            _expected_log(documents[d] if i == 0 else alpha + own, logs)
+            before[:] = of_document
+            _expected_log(documents[d] if i == 0 else alpha + of_document, logs)
             for k in range(K):
-                weights[k], own[k], shares[k] = math.exp(logs[k]), 0.0, 0.0
+                weights[k], of_document[k], shares[k] = math.exp(logs[k]), 0.0, 0.0
             for cell in range(first, last):
                 w = term[cell]
                 total, factor = _dot(weights, table[w]), 0.0
                 if total >= LEAST:
                     _add(shares, counts[cell] / total, table[w])
                 else:
-                    total, factor = _cell_in_logarithms(logs, concentration[w], totals, each)
-                    _add(own, counts[cell] / total, each)
+                    total, factor = _cell_in_logarithms(logs, concentration[w], totals, products)
+                    _add(of_document, counts[cell] / total, products)
                 if i == 0:
                     value += counts[cell] * (math.log(total) + factor)
             for k in range(K):
-                own[k] += weights[k] * shares[k]
-            if i > 0 and np.abs(own - before).sum() <= least * length:
+                of_document[k] += weights[k] * shares[k]
+            if i > 0 and np.abs(of_document - before).sum() <= tolerance * length:
                 break
         for cell in range(first, last):
             w = term[cell]
-            total = _product(weights, table[w], each)
+            total = _product(weights, table[w], products)
             if total < LEAST:
-                total, _ = _cell_in_logarithms(logs, concentration[w], totals, each)
-            _add(by_word[w], counts[cell] / total, each)
+                total, _ = _cell_in_logarithms(logs, concentration[w], totals, products)
+            _add(by_word[w], counts[cell] / total, products)
         first = last
     return value, by_document, by_word
 
@@ -207,7 +207,7 @@ def variational_pass(alpha, documents, concentration, table, counts, doc, term, 
 
 @_loops
 def _responsibilities(joint: np.ndarray) -> float:
-    """Replace log w_k p(document | k) by responsibilities, all 0 where none can give it; return their log sum."""
+    """Replace log w_k p(document | k) by responsibilities, 0 for an impossible document; return the log sum."""
     largest, total = joint.max(), 0.0
     if largest == -np.inf:
         largest = 0.0
@@ -225,12 +225,12 @@ def document_statistics(
 ) -> Any:
     """Return log likelihood, expected documents (K,) and expected words (V, K).
 
-    The log likelihood is NaN where a cell belongs to no word, or the starts are not those of the cells.
+    The log likelihood is NaN if a cell has an invalid word, or starts do not match the cells.
     """
     K, V = topics.shape
     if weights.shape != (K,) or counts.shape != columns.shape:
         raise ValueError("weights and topics differ in K, or counts and columns in length")
-    log_weights, log_topics = np.log(weights), np.log(topics).T.copy()  # the words first, as they are read
+    log_weights, log_topics = np.log(weights), np.log(topics).T.copy()  # words first, for fast access
     documents, words, joint, value = np.zeros(K), np.zeros((V, K)), np.empty(K), 0.0
     for n in range(len(starts) - 1):
         if not 0 <= starts[n] <= starts[n + 1] <= len(columns):
@@ -241,7 +241,7 @@ def document_statistics(
             if not 0 <= word < V:
                 return np.nan, documents, words
             if count != 0.0:  # 0 times log 0 is 0
-                for k in range(K):  # a row as an array of its own would cost more than the sum
+                for k in range(K):  # a view of the row would cost more than the sum
                     joint[k] += count * log_topics[word, k]
         value += _responsibilities(joint)
         for k in range(K):

@@ -1,4 +1,4 @@
-"""What compiled loops share: exponentials of many numbers, Cholesky factors, and short vectors in registers."""
+"""Tools of the compiled loops: vectorized exponentials, Cholesky factors, and short vectors in registers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ except ImportError:  # an array is slower, and gives the same numbers
     tuple_setitem = None  # type: ignore[assignment]
 
 UNROLLED = 7 if tuple_setitem else 0
-"""Length up to which a short vector is a tuple. Loops over it are compiled for the length, and written out."""
+"""Largest length of short vectors that are tuples. Loops over them are compiled for the length, and unrolled."""
 
 _loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 _TAYLOR = tuple(1 / math.factorial(k) for k in range(13, -1, -1))
@@ -26,12 +26,12 @@ def zeros(length: int) -> Any:
 
 
 def copied(x: Any) -> Any:
-    """Return a short vector to change."""
+    """Return a copy of a short vector."""
     return x if isinstance(x, tuple) else x.copy()
 
 
 def with_entry(x: Any, at: int, value: float) -> Any:
-    """Return a short vector with another entry; an array is changed."""
+    """Return a short vector with one entry replaced; an array is changed in place."""
     if isinstance(x, tuple):
         return (*x[:at], value, *x[at + 1 :])
     x[at] = value
@@ -60,17 +60,17 @@ def _typed_with_entry(x, at, value):  # type: ignore[no-untyped-def]
 def exponentials(x: np.ndarray, work: np.ndarray) -> None:
     """Replace x <= 0 by exp(x), of relative error < 3e-16; 0 below -708. NaN stays.
 
-    The C library takes one number at a time, which would be half of a pass. Here exp(x) = 2^n exp(r), with n whole
+    The C library computes one number at a time, which would take half of a pass. Here exp(x) = 2^n exp(r), n whole
     and |r| <= log(2) / 2. Adding 1.5 x 2^52 rounds to a whole number, and leaves it in the last bits.
     """
     rounding = 6755399441055744.0
     for n in range(len(x)):
-        at = -708.0 if x[n] < -708.0 else x[n]
-        work[n] = at * 1.4426950408889634 + rounding
+        clipped = -708.0 if x[n] < -708.0 else x[n]
+        work[n] = clipped * 1.4426950408889634 + rounding
     for n in range(len(x)):
-        at = -708.0 if x[n] < -708.0 else x[n]
+        clipped = -708.0 if x[n] < -708.0 else x[n]
         whole = work[n] - rounding
-        r = at - whole * 6.93147180369123816490e-01 - whole * 1.90821492927058770002e-10  # log(2), in two parts
+        r = clipped - whole * 6.93147180369123816490e-01 - whole * 1.90821492927058770002e-10  # log(2), in two parts
         series = 0.0
         for coefficient in _TAYLOR:
             series = series * r + coefficient
@@ -84,7 +84,7 @@ def exponentials(x: np.ndarray, work: np.ndarray) -> None:
 
 @_loops
 def inverse_factor(sigma: np.ndarray, factor: np.ndarray, inverse: np.ndarray) -> float:
-    """Fill in the Cholesky factor and its inverse; return log det L, or NaN where sigma is not positive definite."""
+    """Fill in the Cholesky factor and its inverse; return log det L, or NaN if sigma is not positive definite."""
     size, log_det = len(sigma), 0.0
     for j in range(size):
         for i in range(j, size):

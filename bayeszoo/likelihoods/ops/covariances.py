@@ -22,20 +22,20 @@ def _by_loops(sigma: np.ndarray, scatter: np.ndarray, n: np.ndarray) -> tuple[np
         raise ValueError("numbers n and covariances have different lengths")
     values, of_sigma, of_scatter = np.empty(len(sigma)), np.empty(sigma.shape), np.empty(sigma.shape)
     for k in range(len(sigma)):
-        own = n[k] if len(n) > 1 else n[0]
+        rows = n[k] if len(n) > 1 else n[0]
         factor, inverse = np.zeros((size, size)), np.zeros((size, size))
         log_det = 2 * inverse_factor(sigma[k], factor, inverse)
         P = inverse.T @ inverse + (0.0 if log_det == log_det else np.nan)
-        both = P @ np.ascontiguousarray(scatter[k])
-        values[k] = -0.5 * (own * log_det + np.trace(both))
-        of_sigma[k], of_scatter[k] = 0.5 * (both @ P - own * P), -0.5 * P
+        product = P @ np.ascontiguousarray(scatter[k])
+        values[k] = -0.5 * (rows * log_det + np.trace(product))
+        of_sigma[k], of_scatter[k] = 0.5 * (product @ P - rows * P), -0.5 * P
     return values, of_sigma, of_scatter
 
 
 class GaussianTerms(LogDensity):
-    """Sigma, S (K, D, D) and n (1,) or (K,) to -(n log|Sigma| + tr(Sigma^-1 S)) / 2 of each, and its two gradients.
+    """Sigma, S (K, D, D) and n (1,) or (K,) to -(n log|Sigma| + tr(Sigma^-1 S)) / 2, with gradients in Sigma and S.
 
-    Of n Gaussian rows with scatter S about the mean it is the log density but for a constant, and so it is of Sigma
+    For n Gaussian rows with scatter S about the mean it is the log density up to a constant; also that of Sigma
     under an inverse-Wishart distribution with scale matrix S and n - D - 1 degrees of freedom.
     """
 

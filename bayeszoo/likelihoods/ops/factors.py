@@ -1,7 +1,7 @@
-"""Marginal log likelihood of probabilistic PCA as one PyTensor operation, which has its gradient as well.
+"""Marginal log likelihood of probabilistic PCA as one PyTensor operation with its gradient.
 
-The latent factors are integrated out, and so are numbers that are missing: rows are N(mean, W W' + sigma2 I), and of a
-row that is not whole the entries that were observed. Statistics by pattern of observed columns stand for the rows, so
+Latent factors and missing numbers are integrated out: rows are N(mean, W W' + sigma2 I), restricted to
+their observed entries. Statistics by pattern of observed columns replace the rows, so
 a gradient costs the same for a thousand rows and for a million. Tipping and Bishop 1999, section 3.2.
 """
 
@@ -44,10 +44,10 @@ def ppca_log_likelihood(
 ) -> pt.TensorVariable:
     """Return the log density of rows N(mean, W W' + sigma2 I), missing numbers integrated out, as a PyTensor scalar.
 
-    Of mean (D,), loadings W (D, q), whose rotations W Q have the same density, and variance sigma2 > 0, the variance of
-    the noise; at one <= 0 it is NaN. The rest are the fields of `Patterns`, P patterns of observed columns, as
-    ``pm.Data``: observed (P, D), n (P,), means (P, D) and scatters (P, D, D); what they hold where nothing was observed
-    does not matter. There are no second derivatives.
+    Arguments are mean (D,), loadings W (D, q), whose rotations W Q have the same density, and the noise variance
+    sigma2 > 0; the result is NaN if it is <= 0. The rest are the fields of `Patterns`, P patterns of observed columns,
+    as ``pm.Data``: observed (P, D), n (P,), means (P, D) and scatters (P, D, D), in which unobserved entries are
+    ignored. There are no second derivatives.
     """
     of_one = pt.shape_padleft(variance, 1)
     return PpcaLikelihood()(mean, loadings, of_one, pt.cast(observed, "float64"), n, means, scatters)[0]

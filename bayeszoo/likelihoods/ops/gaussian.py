@@ -1,4 +1,4 @@
-"""The log density of a Gaussian vector in its covariance matrix as a PyTensor operation, which has its gradient."""
+"""The log density of a Gaussian vector as a PyTensor operation with its gradient in the covariance matrix."""
 
 from __future__ import annotations
 
@@ -29,6 +29,6 @@ class ZeroMeanGaussian(LogDensity):
 def zero_mean_log_density(covariance: Any, y: Any) -> Any:
     """Return the log density of y ~ N(0, covariance), shapes (n,) and (n, n), as a PyTensor scalar.
 
-    It is -inf where the covariance is not positive definite but for rounding. There are no second derivatives.
+    It is -inf if the covariance is not positive definite, up to rounding. There are no second derivatives.
     """
     return ZeroMeanGaussian()(covariance, y)[0]

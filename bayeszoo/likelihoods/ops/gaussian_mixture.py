@@ -1,7 +1,7 @@
-"""Marginal log likelihood of Gaussian mixtures as one PyTensor operation, which computes its gradient as well.
+"""Marginal log likelihood of Gaussian mixtures as one PyTensor operation with its gradient.
 
 PyMC's mixture of `pm.MvNormal` keeps arrays of N x K numbers for each step of value and gradient, and compiles for
-minutes. Here both come from one pass over the rows, with `gaussian_loops`.
+minutes. Here both come from one pass over the rows by `gaussian_loops`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bayeszoo.likelihoods.ops.operation import LogDensity
 def _by_loops(weights: Any, means: Any, covariances: Any, Y: Any) -> Any:
     """Return value and gradients from the statistics of z = L^-1 (y - mu): d/dSigma = L^-T (sum r z z' - N I) L^-1 / 2.
 
-    At a weight of 0 the derivative is given as 0: in the softmax coordinates that samplers use, it is.
+    At a weight of 0 the derivative is set to 0, its value in the softmax coordinates of samplers.
     """
     value, counts, shifts, scatters, _, inverses = whitened_statistics(weights, means, covariances, Y)
     K, D = shifts.shape
@@ -44,10 +44,10 @@ class GaussianMixtureLikelihood(LogDensity):
 def gaussian_mixture_log_likelihood(weights: Any, means: Any, covariances: Any, Y: Any) -> Any:
     """Return the log density of the ordered rows of a Gaussian mixture, assignments summed out, as a PyTensor scalar.
 
-    Of weights (K,), not divided by their sum, means (K, D) and symmetric covariances (K, D, D), whose lower triangle is
-    read; rows Y (N, D) are ``pm.Data``, and have no gradient.
+    Arguments are weights (K,), not normalized, means (K, D), and covariances (K, D, D), of which the lower triangle is
+    used; rows Y (N, D) are ``pm.Data`` without gradient.
 
-    -inf where no component can give a row, NaN where a covariance is not positive definite: samplers reject both. The
+    The value is -inf if a row is impossible, NaN if a covariance is not positive definite: samplers reject both. The
     gradient in a covariance is the symmetric one, P (S_k - N_k Sigma_k) P / 2, with P the inverse of Sigma_k and S_k
     the scatter about mu_k weighted by responsibilities (Petersen and Pedersen 2012, The Matrix Cookbook, section 8.1).
     There are no second derivatives.

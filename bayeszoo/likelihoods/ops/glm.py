@@ -1,4 +1,4 @@
-"""Log likelihoods of regressions with a link as PyTensor operations, which have their gradients as well."""
+"""Log likelihoods of regressions with a link as PyTensor operations with their gradients."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class GlmLikelihood(LogDensity):
 def glm_log_likelihood(w: Any, design: Any, outcome: Any, size: Any, link: int) -> Any:
     """Return the log density of ordered outcomes whose linear predictor is ``design @ w``, as a PyTensor scalar.
 
-    Of successes of trials binomial coefficients are left out, of counts every constant is kept; ``link`` is the code in
+    Binomial coefficients are left out, constants of counts are kept; ``link`` is the code in
     `bayeszoo.likelihoods.loops.glm`. There are no second derivatives.
     """
     return GlmLikelihood()(w, design, outcome, size, np.array([link], dtype=np.int64))[0]

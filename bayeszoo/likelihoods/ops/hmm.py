@@ -1,10 +1,10 @@
-"""Log likelihood of hidden Markov chains as a PyTensor operation, which computes its gradient as well.
+"""Log likelihood of hidden Markov chains as a PyTensor operation with its gradient.
 
-A `pytensor.scan` over the rows gives the same numbers, at 30 to 100 times the cost. Here the gradient is that of Baum
-and Welch: posterior probabilities of the states, and expected counts, from one forward and one backward pass.
+A `pytensor.scan` over the rows gives the same numbers, at 30 to 100 times the cost. Here the gradient is Baum
+and Welch's: posterior probabilities of the states and expected counts, from one forward and one backward pass.
 
-All functions take tables whose rows need not sum to one, and derivatives are with respect to each entry on its own.
-Zeros may be anywhere: the derivative at a zero is what the entry would gain, or 1e300 where that overflows. Where the
+All functions take tables whose rows need not sum to one, and derivatives are by single entries.
+Zeros are allowed: the derivative at a zero entry is finite, or 1e300 if it overflows. If the
 data are impossible the log likelihood is -inf and the gradient 0. There are no second derivatives.
 """
 
@@ -38,7 +38,7 @@ class ChainLikelihood(LogDensity):
     """Initial (K,), transition (K, K), densities (K, V), codes (T,) and starts to log likelihood and three gradients.
 
     Densities are those of the distinct observations or, with ``logs``, their logarithms. K may be unknown when the
-    graph is made; where it is small and known, it is compiled for.
+    graph is made; if it is small and known, code is compiled for it.
     """
 
     __props__: tuple[str, ...] = ("states", "logs")  # type: ignore[assignment]
@@ -74,12 +74,12 @@ def _funcify(op: ChainLikelihood, node: Any, **kwargs: Any) -> Any:
 
 
 def _log_likelihood(
-    logs: bool, initial: Any, transition: Any, table: pt.TensorVariable, *rest: Any
+    logs: bool, initial: Any, transition: Any, table: pt.TensorVariable, *codes_and_starts: Any
 ) -> pt.TensorVariable:
-    """Apply the operation of K states, where a shape says how many."""
+    """Apply the operation for K states, if a shape gives K."""
     shapes = (pt.as_tensor_variable(x).type.shape[0] for x in (initial, transition, table))
     states = next((n for n in shapes if n is not None), None)
-    return ChainLikelihood(states, logs)(initial, transition, table, *rest)[0]
+    return ChainLikelihood(states, logs)(initial, transition, table, *codes_and_starts)[0]
 
 
 def hmm_log_likelihood(initial: pt.TensorVariable, transition: Any, log_b: Any, starts: Any) -> pt.TensorVariable:
@@ -92,7 +92,7 @@ def hmm_log_likelihood(initial: pt.TensorVariable, transition: Any, log_b: Any, 
     transition : variable of shape (K, K)
         Probabilities of the next state, a row for each state.
     log_b : variable of shape (T, K)
-        Log density of each row in each state; 0 in all states where the observation is missing. Its gradient is the
+        Log density of each row in each state; 0 in all states if the observation is missing. Its gradient is the
         probability of each state given all rows.
     starts : variable of shape (number of sequences,)
         Index of the first row of each sequence: 0, and then increasing.
@@ -104,10 +104,10 @@ def hmm_log_likelihood(initial: pt.TensorVariable, transition: Any, log_b: Any, 
 def hmm_table_log_likelihood(
     initial: Any, transition: Any, log_table: pt.TensorVariable, codes: Any, starts: Any
 ) -> pt.TensorVariable:
-    """Return the same where few observations are distinct, such as counts: three times as fast.
+    """Return the same for few distinct observations, such as counts: three times as fast.
 
     ``log_table`` (K, V) is the log density in each state of each distinct observation, ``codes`` (T,) the column of
-    each row, -1 where the observation is missing.
+    each row, -1 if the observation is missing.
     """
     return _log_likelihood(True, initial, transition, log_table, codes, starts)
 
@@ -119,7 +119,7 @@ def hmm_categorical_log_likelihood(
     symbols: pt.TensorVariable,
     starts: pt.TensorVariable,
 ) -> pt.TensorVariable:
-    """Return the log probability of symbols (T,), columns of ``emission`` (K, V), or -1 where one is missing."""
+    """Return the log probability of symbols (T,), columns of ``emission`` (K, V), or -1 if missing."""
     return _log_likelihood(False, initial, transition, emission, symbols, starts)
 
 
@@ -144,24 +144,24 @@ def hmm_poisson_log_likelihood(
 ) -> pt.TensorVariable:
     """Return the log probability of rows ~ Poisson(rates_k), rates (K,) > 0, given their state k.
 
-    ``counts`` (V,) are the distinct counts, and ``codes`` (T,) say which is that of each row, -1 where it is missing.
+    ``counts`` (V,) are the distinct counts, and ``codes`` (T,) index them for each row, -1 if missing.
     """
     counts, rates = pt.cast(counts, "float64"), pt.as_tensor_variable(rates)[:, None]
-    some = pt.maximum(counts, np.float64(1))
-    log_table = pt.switch(counts > np.float64(0), _log_peak(some) - _excess(rates, some), -rates)
+    positive = pt.maximum(counts, np.float64(1))
+    log_table = pt.switch(counts > np.float64(0), _log_peak(positive) - _excess(rates, positive), -rates)
     return hmm_table_log_likelihood(initial, transition, log_table, codes, starts)
 
 
 def _excess(rates: pt.TensorVariable, counts: pt.TensorVariable) -> pt.TensorVariable:
-    """Return rates - counts - counts log(rates / counts), which is 0 where they are equal, without cancellation."""
-    away = (rates - counts) / counts
-    near = pt.abs(away) < np.float64(0.5)
-    inside = pt.switch(near, away, np.float64(0))
-    return counts * pt.switch(near, inside - pt.log1p(inside), away - pt.log(rates / counts))
+    """Return rates - counts - counts log(rates / counts), without cancellation near 0."""
+    relative = (rates - counts) / counts
+    is_near = pt.abs(relative) < np.float64(0.5)
+    inside = pt.switch(is_near, relative, np.float64(0))
+    return counts * pt.switch(is_near, inside - pt.log1p(inside), relative - pt.log(rates / counts))
 
 
 def _log_peak(counts: pt.TensorVariable) -> pt.TensorVariable:
-    """Return the log Poisson mass of counts > 0 at rates equal to them: from 16 on by Stirling's series."""
+    """Return log Poisson masses of counts > 0 at equal rates, from 16 on by Stirling's series."""
     low, high = pt.minimum(counts, np.float64(16)), pt.maximum(counts, np.float64(16))
     direct = low * pt.log(low) - low - pt.gammaln(low + np.float64(1))
     terms = [np.float64(coefficient) for coefficient in (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188)]

@@ -1,4 +1,4 @@
-"""The log density of rows whose groups share a Gaussian intercept that is integrated out, as a PyTensor operation."""
+"""The log density of rows with Gaussian random intercepts integrated out, as a PyTensor operation."""
 
 from __future__ import annotations
 
@@ -38,5 +38,5 @@ class InterceptRows(LogDensity):
 
 
 def intercepts_log_density(w: Any, sd: Any, *rows: Any) -> Any:
-    """Return the log density, without its constants, of rows as `bayeszoo.likelihoods.loops.intercepts` has them."""
+    """Return the log density, without its constants, of rows in the form of `bayeszoo.likelihoods.loops.intercepts`."""
     return InterceptRows()(w, sd, *rows)[0]

@@ -1,4 +1,4 @@
-"""Log likelihoods of levels that move in time as PyTensor operations, which compute their gradients as well."""
+"""Log likelihoods of time series models with moving levels as PyTensor operations with their gradients."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def _by_loops(
     q: np.ndarray, r: np.ndarray, y: np.ndarray, first: np.ndarray, starts: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the value and its derivatives in both standard deviations, as arrays."""
-    own, noise = q.item(), r.item()
-    value, of_q2, of_r2 = derivatives(y, opens(starts, len(y)), first.item(), own * own, noise * noise)
-    return np.asarray(value), np.asarray(2.0 * own * of_q2), np.asarray(2.0 * noise * of_r2)
+    step_sd, noise_sd = q.item(), r.item()
+    value, of_q2, of_r2 = derivatives(y, opens(starts, len(y)), first.item(), step_sd * step_sd, noise_sd * noise_sd)
+    return np.asarray(value), np.asarray(2.0 * step_sd * of_q2), np.asarray(2.0 * noise_sd * of_r2)
 
 
 class LevelLikelihood(LogDensity):
@@ -42,7 +42,7 @@ def level_log_likelihood(
     q, r : scalar variables
         Standard deviations of the steps of the level, and of rows about it.
     y : variable of shape (T,)
-        Rows less the prior mean of the first level of a sequence; NaN is missing.
+        Rows minus the prior mean of the first level of a sequence; NaN if missing.
     first : scalar variable
         Prior variance of the first level of a sequence.
     starts : variable of shape (number of sequences,)
@@ -62,13 +62,13 @@ def _structural_by_loops(
     sizes: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the value and its derivatives in the standard deviations, as arrays."""
-    noise, marks = r.item(), opens(starts, len(y))
-    value, of_q2, of_r2 = structural.derivatives(y, X, marks, sizes, first, spread, q * q, noise * noise)
-    return np.asarray(value), 2.0 * q * of_q2, np.asarray(2.0 * noise * of_r2)
+    noise_sd, marks = r.item(), opens(starts, len(y))
+    value, of_q2, of_r2 = structural.derivatives(y, X, marks, sizes, first, spread, q * q, noise_sd * noise_sd)
+    return np.asarray(value), 2.0 * q * of_q2, np.asarray(2.0 * noise_sd * of_r2)
 
 
 class StructuralLikelihood(LogDensity):
-    """Standard deviations of steps (3,) and of rows, and a series with its first state, to a log likelihood."""
+    """Standard deviations of steps (3,) and of rows, a series and the prior of its first state to a log likelihood."""
 
     parameters = (1, 0)
     data = ((1, "float64"), (2, "float64"), (2, "float64"), (1, "float64"), (1, "int64"), (1, "int64"))
@@ -79,22 +79,22 @@ class StructuralLikelihood(LogDensity):
 def structural_log_likelihood(
     q: pt.TensorVariable, r: pt.TensorVariable, y: Any, X: Any, first: Any, spread: Any, starts: Any, sizes: Any
 ) -> pt.TensorVariable:
-    """Return the log density of rows about a level, slope, season and features, all integrated out, as a scalar.
+    """Return the log density of rows with level, slope, season and feature weights integrated out, as a scalar.
 
     Parameters
     ----------
     q : variable of shape (3,)
-        Standard deviations of the steps of level, slope and season, 0 of one that there is not.
+        Standard deviations of the steps of level, slope and season; 0 for absent parts.
     r : scalar variable
-        Standard deviation of rows.
+        Noise standard deviation of rows.
     y, X : variables of shape (T,), (T, p)
-        Rows less the prior mean of the first level, NaN missing; and features.
+        Rows minus the prior mean of the first level, NaN if missing; and features.
     first, spread : variables of shape (d, d), (d,)
         Unit upper triangular U and D of the covariance matrix U diag(D) U' of the first state and the weights.
     starts : variable of shape (number of sequences,)
         Index of the first row of each sequence: 0, and then increasing.
     sizes : variable of shape (4,)
-        As of `bayeszoo.likelihoods.loops.structural`.
+        As in `bayeszoo.likelihoods.loops.structural`.
     """
     inputs = (q, r, y, X, first, spread, starts, sizes)
     return StructuralLikelihood()(*map(pt.as_tensor_variable, inputs))[0]

@@ -1,4 +1,4 @@
-"""The log density of a network's rows, its output weights and noise integrated out, as a PyTensor operation."""
+"""The log density of a network's outcomes, output weights and noise integrated out, as a PyTensor operation."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ class NetworkRows(LogDensity):
 
 
 def network_log_density(w: Any, terms: Any, outcome: Any, precision: Any, noise: Any) -> Any:
-    """Return the log density of outcomes (n,), less their prior mean, about tanh units of ``terms @ w``."""
+    """Return the log density of outcomes (n,), minus their prior mean, given tanh units of ``terms @ w``."""
     return NetworkRows()(w, terms, outcome, precision, noise)[0]

@@ -1,4 +1,4 @@
-"""What the compiled operations have in common: loops that numba compiles, and gradients among the outputs."""
+"""The base of compiled operations: loops that numba compiles, with gradients among the outputs."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pytensor.gradient import DisconnectedType, disconnected_type, grad_not_impl
 from pytensor.graph import Apply, Op
 
 UNREGISTERED: list[Exception] = []
-"""Why PyTensor's numba linker could not be told of an operation, where it could not: other linkers run it."""
+"""Errors when an operation could not be registered with PyTensor's numba linker; other linkers run it."""
 
 
 def compiled_by(kind: type[Op]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Tell PyTensor's numba linker what makes the jitted function of an operation, and a number of its version."""
+    """Register with PyTensor's numba linker a function that returns an operation's jitted function and version."""
 
     def registered(make: Callable[..., Any]) -> Callable[..., Any]:
         try:
@@ -31,7 +31,7 @@ def compiled_by(kind: type[Op]) -> Callable[[Callable[..., Any]], Callable[..., 
 
 
 def jitted(function: Callable[..., Any]) -> Any:
-    """Return a function that numba compiles as PyTensor does, or without PyTensor's options where it has others."""
+    """Return a function compiled by numba with PyTensor's options, or without them if they cannot be imported."""
     try:
         from pytensor.link.numba.dispatch.basic import numba_njit
 
@@ -43,14 +43,14 @@ def jitted(function: Callable[..., Any]) -> Any:
 
 
 class LogDensity(Op):
-    """A log density and its gradient in the first of its inputs, computed together by ``loops``.
+    """A log density and its gradient in its first inputs, computed together by ``loops``.
 
-    Numba compiles the loops into its graphs; under other linkers they run as they are, and what is compiled in them
-    already. With ``sources``, other code that is compiled into them, a change is seen by PyTensor's cache on disk.
+    Numba compiles the loops into its graphs; under other linkers they run as Python that calls compiled
+    functions. ``sources`` is other code compiled into them, so that PyTensor's cache on disk notices changes.
 
-    ``parameters`` are the numbers of axes of the inputs that have a gradient, of float64, and ``data`` those of the
-    inputs that have none, which come last, with their types. ``value_ndim`` is 0, or 1 where each entry along the first
-    axis of the parameters has a density of its own.
+    ``parameters`` are the numbers of axes of inputs with a gradient, of float64; ``data`` the numbers of axes and types
+    of inputs without, which come last. ``value_ndim`` is 0, or 1 if each entry along the first axis of the parameters
+    has its own density.
     """
 
     sources: ClassVar[tuple[Any, ...]] = ()
@@ -61,7 +61,7 @@ class LogDensity(Op):
     value_ndim: ClassVar[int] = 0
 
     def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
-        """Compute it under other linkers than numba's."""
+        """Compute the outputs under other linkers than numba's."""
         for storage, result in zip(output_storage, self.interpreted(*inputs), strict=True):
             storage[0] = result
 
@@ -70,7 +70,7 @@ class LogDensity(Op):
         return type(self).loops(*inputs)
 
     def make_node(self, *inputs: object) -> Apply:
-        """Take what can be read as arrays of these numbers of axes."""
+        """Convert inputs to arrays with the declared numbers of axes."""
         kinds = [*((ndim, "float64") for ndim in self.parameters), *self.data]
         pairs = zip(inputs, kinds, strict=True)
         arrays = [pt.cast(pt.as_tensor_variable(value, ndim=ndim), dtype) for value, (ndim, dtype) in pairs]
@@ -87,7 +87,7 @@ class LogDensity(Op):
         return [[i < count] * (1 + count) for i in range(len(node.inputs))]
 
     def pullback(self, inputs: Any, outputs: Any, cotangents: Any) -> Any:
-        """Return the gradients that came with the value; they have none themselves, which `pytensor.grad` refuses."""
+        """Return the gradients computed with the value; second derivatives are refused."""
         disconnected = [disconnected_type() for _ in self.data]
         if not all(isinstance(cotangent.type, DisconnectedType) for cotangent in cotangents[1:]):
             parameters = list(enumerate(inputs))[: len(self.parameters)]

@@ -1,4 +1,4 @@
-"""The log density of rows summed over all trees of cuts as a PyTensor operation, which computes its slope as well."""
+"""The log density of rows summed over all trees of cuts as a PyTensor operation with its slope."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _by_loops(sigma2: Any, n: Any, scatter: Any, deviation: Any, spread: Any, *t
 
 
 class PartitionLikelihood(LogDensity):
-    """The noise variance, moments of rows in boxes, and the cuts of these, to a log likelihood."""
+    """Noise variance, moments of rows in boxes, and cuts of boxes to a log likelihood."""
 
     parameters = (0,)
     data = (

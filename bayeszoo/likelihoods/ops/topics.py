@@ -1,6 +1,6 @@
-"""Marginal log likelihoods of documents that mix topics, or are of one each, as PyTensor operations with gradients.
+"""Marginal log likelihoods of documents with mixed topics, or one topic each, as PyTensor operations with gradients.
 
-A corpus is its non-zero cells: how often, in which document, and which word; topics are summed out.
+A corpus is given by its non-zero cells: count, document and word; topics are summed out.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class LatentDirichletLikelihood(LogDensity):
 def lda_log_likelihood(proportions: Any, topics: Any, cells: Any) -> Any:
     """Return the log density of documents as ordered words, the topic of each word summed out, as a PyTensor scalar.
 
-    Of proportions (D, K) and topics (K, V), not divided by their sums; ``cells`` are counts, codes of documents and
-    codes of words, as ``pm.Data``, which have no gradient.
+    Arguments are proportions (D, K) and topics (K, V), not normalized; ``cells`` are counts, codes of documents and
+    codes of words, as ``pm.Data`` without gradient.
 
-    The sum over cells of c log(theta_d . phi_w) (Blei, Ng and Jordan 2003, equation 3, given theta); multinomial
-    coefficients are not in it. Where a word that occurs has probability 0 the value is -inf, never NaN, and the word
-    adds nothing to the gradient. Time O(cells x K), memory that of the cells and the gradients. There are no second
+    The value is the sum over cells of c log(theta_d . phi_w) (Blei, Ng and Jordan 2003, equation 3, given theta),
+    without multinomial coefficients. If a word that occurs has probability 0 the value is -inf, never NaN, and the word
+    does not contribute to the gradient. Time O(cells x K), memory that of cells and gradients. There are no second
     derivatives.
     """
     return LatentDirichletLikelihood()(proportions, topics, *cells)[0]
@@ -66,12 +66,12 @@ class MultinomialMixtureLikelihood(LogDensity):
 def multinomial_mixture_log_likelihood(weights: Any, topics: Any, cells: Any) -> Any:
     """Return the log density of documents as ordered words, their topics summed out, as a PyTensor scalar.
 
-    Of weights (K,), not divided by their sum, and topics (K, V); ``cells`` are ``data``, ``indices`` and ``indptr`` of
-    SciPy's CSR, as ``pm.Data``, which have no gradient.
+    Arguments are weights (K,), not normalized, and topics (K, V); ``cells`` are ``data``, ``indices`` and ``indptr`` of
+    SciPy's CSR, as ``pm.Data`` without gradient.
 
-    The sum over documents of logsumexp_k(log w_k + sum_v C_nv log topics_kv); multinomial coefficients are not in it. A
-    word that a topic cannot give makes the topic impossible, and if all are the value is -inf, never NaN. Where a
-    weight or a probability is exactly 0 the derivative is given as 0: in softmax coordinates it is. There are no second
+    The value is the sum over documents of logsumexp_k(log w_k + sum_v C_nv log topics_kv), without multinomial
+    coefficients. A topic without a word of the document is impossible; if all are, the value is -inf, never NaN. At a
+    weight or probability of exactly 0 the derivative is set to 0, its value in softmax coordinates. There are no second
     derivatives.
     """
     return MultinomialMixtureLikelihood()(weights, topics, *cells)[0]
