@@ -341,7 +341,7 @@ def test_a_compile_folder_that_others_may_write_to_is_said(tmp_path, monkeypatch
 
     tmp_path.chmod(mode)
     os.chown(tmp_path, -1, os.getegid())
-    assert ("others may write to the folder of compiled code" in open_to_others(tmp_path)) is is_said
+    assert ("other users may write to the folder of compiled code" in open_to_others(tmp_path)) is is_said
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
     owner_is_root = tmp_path.stat().st_uid == 0
     assert bool(open_to_others(tmp_path)) is (is_said or not owner_is_root)

@@ -1,1 +1,1 @@
-"""A declared PyMC model as one compiled log density with its gradient, `Density`."""
+"""Compilation of a declared PyMC model to one log density with its gradient, `Density`."""

@@ -1,9 +1,8 @@
-"""Functions of one flat vector, compiled once for all data: what comes from the data is an argument, not a constant.
+"""Functions of one flat vector, compiled once for all data: data are arguments, not constants.
 
-A graph is cut where values that do not depend on the vector enter it. What lies before the cut is computed at once;
-what lies behind is compiled with those values as arguments, and taken again when the same model meets other data of the
-same shape. Compiled code depends on the graph alone and not on what was compiled before, so that a fit has the same
-draws in a fresh process.
+A graph is cut where values that do not depend on the vector enter it. The part before the cut is evaluated once; the
+part after it is compiled with those values as arguments, and reused for other data of the same shape. Compiled code
+depends on the graph only, not on what was compiled before, so that a fit has the same draws in a fresh process.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ from bayeszoo.likelihoods.ops.operation import LogDensity
 
 MOST_KEPT = 64
 _KEPT: OrderedDict[Hashable, Callable[..., Any]] = OrderedDict()
-"""Compiled functions by the structure of their graphs, the last used ones."""
+"""The most recently used compiled functions, by the structure of their graphs."""
 _PLAIN = {-np.inf, np.inf, *(k / 2 for k in range(-8, 9))}
-"""Numbers that stay constants, as PyTensor simplifies graphs by them: x ** 2, 1 - x."""
+"""Numbers that stay constants, because PyTensor simplifies graphs with them: x ** 2, 1 - x."""
 _TAKE_INTEGERS = (Elemwise, AdvancedSubtensor, LogDensity)
-"""Operations whose integers are data; those of others may be shapes and axes, and stay constants."""
+"""Operations whose integer inputs are data; for others they may be shapes and axes, and stay constants."""
 
 
 def compiled(flat: object, outputs: Sequence[object], mode: str) -> Function:
-    """Compile outputs as a function of a flat vector, or take what was compiled for a graph of the same structure."""
+    """Compile outputs as a function of a flat vector, or reuse the function of a graph of the same structure."""
     entering = _entering(flat, outputs)
     values = dict(zip(entering, _evaluated(list(entering)), strict=True))
     data = [v for v in entering if _is_data(v, values[v], entering[v])]
@@ -66,7 +65,7 @@ def _kept(inputs: Sequence[object], graph: Sequence[object], mode: str) -> Calla
 
 
 def _jitted(inputs: Sequence[object], outputs: Sequence[object]) -> Callable[..., Any]:
-    """Compile a graph that PyTensor has simplified, but for what its numba linker compiles by itself."""
+    """Compile a graph simplified by PyTensor, without rewrites for its own numba linker."""
     graph = FunctionGraph(inputs, outputs, clone=True)
     get_mode("NUMBA").excluding("inplace", "fuse_indexed_into_elemwise").optimizer.rewrite(graph)
     return jitted(graph)
@@ -78,7 +77,7 @@ def _interpreted(inputs: Sequence[object], outputs: Sequence[object], mode: str)
 
 
 def _entering(flat: object, outputs: Sequence[object]) -> dict[Any, list[Any]]:
-    """Return the variables that do not depend on the vector but are used by what does, with the operations that do."""
+    """Return variables that do not depend on the vector, with the operations on the vector that use them."""
     moving, entering = {flat}, dict[Any, list[Any]]()
     for node in toposort(outputs):
         if not moving.isdisjoint(node.inputs):
@@ -89,7 +88,7 @@ def _entering(flat: object, outputs: Sequence[object]) -> dict[Any, list[Any]]:
 
 
 def _evaluated(variables: Sequence[Any]) -> list[Any]:
-    """Return the values of variables that depend on no input, each operation done once by its own Python code."""
+    """Return the values of variables without inputs, each operation evaluated once by its Python code."""
     values = dict[Any, Any]()
 
     def value(variable: Any) -> Any:
@@ -107,7 +106,7 @@ def _evaluated(variables: Sequence[Any]) -> list[Any]:
 
 
 def _is_data(variable: Any, value: Any, used_by: Sequence[Any]) -> bool:
-    """Say whether a value is to be an argument."""
+    """Say whether a value becomes an argument."""
     if not isinstance(variable.type, pt.TensorType) or not np.size(value):
         return False
     if variable.type.dtype.startswith("float"):
@@ -118,7 +117,7 @@ def _is_data(variable: Any, value: Any, used_by: Sequence[Any]) -> bool:
 
 
 def _structure(inputs: Sequence[Any], outputs: Sequence[Any]) -> Hashable:
-    """Describe a graph: graphs of the same description compute the same of the same arguments."""
+    """Describe a graph: graphs with equal descriptions compute the same function."""
     numbers = {variable: i for i, variable in enumerate(inputs)}
     nodes = list[Hashable]()
     for node in toposort(outputs):

@@ -1,8 +1,8 @@
 """The log density of a declared model over one flat vector, compiled once and shared by every method.
 
-Why not each library's own entry point: nutpie compiles a fresh numba wrapper in every process (3.5 s warm on a model
-whose sampling takes 0.1 s), while the function compiled here comes from PyTensor's disk cache (0.2 s), as does what
-lets nutpie call it without Python. From Python the jitted function is called directly, without PyTensor's wrapper
+Why not the libraries' own entry points: nutpie compiles a fresh numba wrapper in every process (3.5 s warm for a model
+that samples in 0.1 s), while the function compiled here, and its callbacks for nutpie, come from PyTensor's disk cache
+(0.2 s). From Python the jitted function is called directly, without PyTensor's wrapper
 (1.6 us instead of 5 us a call).
 """
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def improper(model: pm.Model) -> list[str]:
-    """Name the free variables with a prior `pm.Flat` or `pm.HalfFlat`; improper priors of other kinds are not seen."""
+    """Name the free variables with a prior `pm.Flat` or `pm.HalfFlat`; other improper priors are not detected."""
     import pymc as pm
 
     flat = pm.Flat.rv_type, pm.HalfFlat.rv_type
@@ -38,28 +38,28 @@ def improper(model: pm.Model) -> list[str]:
 
 
 def no_evidence(model: pm.Model) -> str | None:
-    """Say why a model has no evidence; None when it has one."""
+    """Return why a model has no evidence; None if it has one."""
     flat = improper(model)
     return f"log evidence is undefined under a flat prior ({', '.join(flat)})" if flat else None
 
 
 def strict() -> Any:
-    """Return a context in which numba keeps the order of additions that the code has.
+    """Return a context in which numba keeps the order of additions in the code.
 
-    Otherwise a function compiled a moment ago and the same one from the cache on disk may differ in the last bit.
+    Otherwise a freshly compiled function and the same one from the disk cache may differ in the last bit.
     """
     return pytensor.config.change_flags(numba__fastmath=False)
 
 
 def untraced() -> Any:
-    """Return a decorator: PyTensor does not note where in the code each operation was made, a tenth of the time."""
+    """Return a decorator that turns off PyTensor's traces of where operations were created, a tenth of the time."""
     return pytensor.config.change_flags(traceback__limit=0)
 
 
 class Heights(NamedTuple):
     """Log densities at a point, in nats.
 
-    The joint one has the Jacobian of the transforms; that of the constrained parameters is ``prior + likelihood``.
+    ``joint`` includes the Jacobian of the transforms; the one of the constrained parameters is ``prior + likelihood``.
     """
 
     joint: float
@@ -75,8 +75,8 @@ class Heights(NamedTuple):
 class Density:
     """A PyMC model, whose free variables are continuous, as functions of a flat unconstrained point of shape (size,).
 
-    ``mode`` is PyTensor's: "NUMBA", which is fast to run, or "FAST_COMPILE", which is fast to compile. Where PyTensor
-    must compile what loops of bayeszoo's own would compute, ``say`` is told once, and ``fallback`` is PyTensor's mode.
+    ``mode`` is PyTensor's: "NUMBA", which is fast to run, or "FAST_COMPILE", which is fast to compile. If PyTensor
+    must compile functions instead of bayeszoo's loops, ``say`` is called once, and ``fallback`` is PyTensor's mode.
     """
 
     fallback = ""
@@ -98,12 +98,12 @@ class Density:
     @cached_property
     def _parts(self) -> dict[Any, Any]:
         """Map each value variable to its slice of the flat vector."""
-        parts, at = {}, 0
+        parts, start = {}, 0
         for variable in self.model.value_vars:
             shape = np.shape(self._start[variable.name])
             size = int(np.prod(shape))
-            parts[variable] = self._flat[at : at + size].reshape(shape).astype(variable.dtype)
-            at += size
+            parts[variable] = self._flat[start : start + size].reshape(shape).astype(variable.dtype)
+            start += size
         return parts
 
     @untraced()
@@ -112,7 +112,7 @@ class Density:
             function = function_of(self._flat, clone_replace(list(outputs), self._parts), self.start, self._mode)
         if function.instead and not self.fallback:
             self.fallback = function.mode
-            self._say(f"loops cannot be compiled ({function.instead}): PyTensor's own function serves, slower")
+            self._say(f"loops cannot be compiled ({function.instead}): using PyTensor's slower function")
         return function
 
     def gradient_of(self, log_density: object) -> Gradient:
@@ -128,10 +128,10 @@ class Density:
             try:
                 value, gradient = function(x)
             except ValueError as error:
-                if not is_out_of_range(error):  # as a scale that underflows is
+                if not is_out_of_range(error):  # such as a scale that underflows
                     raise
                 return -np.inf, np.full(len(x), np.nan)
-            return float(value), np.ascontiguousarray(gradient)  # a single part may come as a strided view
+            return float(value), np.ascontiguousarray(gradient)  # a single part may be a strided view
 
         return value_and_gradient
 
@@ -152,7 +152,7 @@ class Density:
     def native(self) -> Native:
         """The log joint density of the unconstrained coordinates, and `constrain`, as nutpie calls them.
 
-        `NoAddress` where they have none in memory, for whatever reason.
+        Raises `NoAddress` if they have no address in memory.
         """
         functions = self._joint, self._constrain, self.joint
         expanded = sum(int(np.prod(shape)) for shape in self.shapes.values())
@@ -181,10 +181,10 @@ class Density:
 
     @cached_property
     def heights(self) -> Callable[[np.ndarray], Heights]:
-        """Log densities at a flat point without gradients, which take longer to compile than all the rest."""
-        free = self.model.logp(vars=self.model.free_RVs, jacobian=False)
-        rest = self.model.logp(vars=[*self.model.observed_RVs, *self.model.potentials], jacobian=False)
-        function = self._compile([self.model.logp(jacobian=True), free, rest])
+        """Log densities at a flat point, without gradients, which take most of the time to compile."""
+        prior = self.model.logp(vars=self.model.free_RVs, jacobian=False)
+        likelihood = self.model.logp(vars=[*self.model.observed_RVs, *self.model.potentials], jacobian=False)
+        function = self._compile([self.model.logp(jacobian=True), prior, likelihood])
 
         def heights(x: np.ndarray) -> Heights:
             try:
@@ -207,23 +207,23 @@ class Density:
 
     @property
     def names(self) -> list[str]:
-        """Parameters and deterministics that a posterior reports, in order of declaration."""
+        """Parameters and deterministics that a posterior contains, in order of declaration."""
         return [variable.name for variable in self._reported]
 
     def moving(self, posterior: xr.Dataset) -> xr.Dataset:
-        """Leave out of draws what can have one value only: such parameters, and entries that their transform fixes.
+        """Return draws without constants: parameters with one possible value, and entries fixed by their transform.
 
-        The weight of a single component is such a parameter: no sampler moves it.
+        The weight of a single component is constant: no sampler moves it.
         """
-        kept = posterior
+        varying = posterior
         for variable in self.model.free_RVs:
-            name, fixed = variable.name, getattr(self.model.rvs_to_transforms[variable], "fixed", None)
+            name, is_fixed = variable.name, getattr(self.model.rvs_to_transforms[variable], "fixed", None)
             if np.size(self._start[self.model.rvs_to_values[variable].name]) == 0:
-                kept = kept.drop_vars(name)
-            elif fixed is not None and name in kept:
-                values = kept[name].transpose("chain", "draw", ...).to_numpy()[:, :, ~fixed]
-                kept = kept.drop_vars(name).assign({name: (("chain", "draw", f"{name}_free"), values)})
-        return kept
+                varying = varying.drop_vars(name)
+            elif is_fixed is not None and name in varying:
+                values = varying[name].transpose("chain", "draw", ...).to_numpy()[:, :, ~is_fixed]
+                varying = varying.drop_vars(name).assign({name: (("chain", "draw", f"{name}_free"), values)})
+        return varying
 
     @property
     def _reported(self) -> list[Any]:
@@ -253,7 +253,7 @@ class Density:
             value, transform = variable.type(), self.model.rvs_to_transforms[variable]
             inputs.append(value)
             outputs.append(value if transform is None else transform.forward(value, *variable.owner.inputs))
-        # a transform may need other parameters: their values, not draws of them
+        # a transform may need values of other parameters, not draws of them
         values = dict(zip(self.model.free_RVs, inputs, strict=True))
         outputs = clone_replace(outputs, values)
         with without_c():

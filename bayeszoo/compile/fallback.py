@@ -1,4 +1,4 @@
-"""Functions of one flat point, as loops that bayeszoo writes, or where these cannot be made by PyTensor's compiler."""
+"""Functions of one flat point, by bayeszoo's loops, or by PyTensor's compiler if these fail."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from bayeszoo.likelihoods.ops.operation import UNREGISTERED
 
 
 def function_of(flat: object, outputs: Sequence[object], start: np.ndarray, mode: str) -> Function:
-    """Compile outputs as a function of a flat vector, and call it once at ``start``: numba compiles at the first call.
+    """Compile outputs as a function of a flat vector, and call it at ``start``, as numba compiles at the first call.
 
-    The loops use much of PyTensor and numba that other versions may not have. Whatever goes wrong with them, PyTensor's
-    own compiler gives the same numbers.
+    The loops use internals of PyTensor and numba that may differ between versions. If they fail for any reason,
+    PyTensor's own compiler gives the same numbers.
     """
     try:
         from bayeszoo.compile.compiled import compiled
@@ -31,9 +31,9 @@ def function_of(flat: object, outputs: Sequence[object], start: np.ndarray, mode
 
 
 def _by_pytensor(flat: object, outputs: Sequence[object], start: np.ndarray, instead: str) -> Function:
-    """Compile by PyTensor in its fast mode, or where that fails too, as a linker in Python that compiles nothing."""
+    """Compile by PyTensor's numba mode, or if that fails too, by its Python linker, which compiles nothing."""
     options: Any = {"on_unused_input": "ignore", "trust_input": True}
-    if not UNREGISTERED:  # else numba would call them as Python code
+    if not UNREGISTERED:  # else numba would call operations as Python code
         try:
             function = Function(pytensor.function([flat], outputs, mode="NUMBA", **options), (), instead, "NUMBA")
             function(start)
@@ -50,5 +50,5 @@ def _by_pytensor(flat: object, outputs: Sequence[object], start: np.ndarray, ins
 
 
 def is_out_of_range(error: Exception) -> bool:
-    """Say whether PyMC raised an error as a parameter has left its range; the class has no public name."""
+    """Say whether PyMC raised an error because a parameter left its range; its class has no public name."""
     return type(error).__name__ == "ParameterValueError"

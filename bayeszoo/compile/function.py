@@ -1,4 +1,4 @@
-"""What a compiled function is, whoever compiled it."""
+"""Compiled functions with their data."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import pytensor
 
 
 def without_c() -> Any:
-    """Return a context in which PyTensor compiles nothing in C, which takes seconds for what runs a few times.
+    """Return a context in which PyTensor does not compile C, which takes seconds for functions that run rarely.
 
-    Its fast mode compiles nothing itself, but what is inside of operations.
+    Its fast mode compiles no graph, but would compile the inside of operations.
     """
     return pytensor.config.change_flags(cxx="")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Function:
-    """A compiled function, and the data that it is called with behind the point.
+    """A compiled function, and the data arguments that follow the point.
 
-    Where PyTensor's own compiler made it, ``instead`` says why, and ``mode`` is PyTensor's.
+    If PyTensor's own compiler made it, ``instead`` is the reason, and ``mode`` is PyTensor's.
     """
 
     function: Callable[..., Any]
@@ -31,5 +31,5 @@ class Function:
     mode: str = ""
 
     def __call__(self, x: np.ndarray) -> Any:
-        """Evaluate it at a flat point."""
+        """Return the outputs at a flat point."""
         return self.function(x, *self.data)

@@ -1,8 +1,8 @@
-"""A compiled log density and the parameters at addresses in memory, where nutpie calls them without Python.
+"""Memory addresses of a compiled log density and of the parameters, for calls from nutpie without Python.
 
-numba compiles the callbacks that nutpie asks for once for each list of types of the data, and PyTensor's folder of
-compiled code keeps them. Which function they call, and of which data, they read from a table of addresses: so they hold
-for all models, and no function is compiled twice.
+numba compiles the callbacks for nutpie once for each list of types of the data, and PyTensor's folder of compiled code
+keeps them. They read the function to call and its data from a table of addresses, so that they serve all models and no
+function is compiled twice.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LOG_DENSITY = types.int64(types.uint64, _POINTER, _POINTER, _POINTER, _TABLE)
 _EXPAND = types.int64(types.uint64, types.uint64, _POINTER, _POINTER, _TABLE)
 _Raised = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.POINTER(ctypes.c_double))
 RECOVERABLE, FATAL = 1, -1
-"""What nutpie is told: above 0 the step diverges, below 0 the chain ends."""
+"""Return codes for nutpie: above 0 the step diverges, below 0 the chain ends."""
 _OF_LOG_DENSITY = """
 def callback(size, x, gradient_out, value_out, table):
     value, gradient = call(x, size, table)
@@ -59,10 +59,10 @@ _COPY = """
 
 
 class Native:
-    """A log density with its gradient, and the parameters, jitted functions of a point of shape (size,), at addresses.
+    """Addresses of a log density with its gradient, and of the parameters: jitted functions of a point (size,).
 
-    The parameters are ``expanded`` numbers, side by side. Where a jitted function raises, ``again`` is called, which is
-    the log density in Python. If that raises too, the chain ends, and ``error`` is what was raised; else the step
+    The parameters are ``expanded`` numbers, concatenated. If a jitted function raises, ``again`` is called, the log
+    density in Python. If that raises too, the chain ends, and ``error`` is the exception; else the step
     diverges.
     """
 
@@ -101,7 +101,7 @@ def _entry(function: Function, size: int) -> Any:
 
 
 def _addresses(entry: Any, function: Function) -> list[int]:
-    """Return the address of a function, then address and shape of each of its data."""
+    """Return the address of a function, then address and shape of each data array."""
     arrays = (number for array in function.data for number in (array.ctypes.data, *array.shape))
     return [entry.library.get_pointer_to_function(entry.fndesc.llvm_func_name), *arrays]
 
@@ -112,28 +112,28 @@ def _of_log_density(signature: object) -> Any:
 
 
 @functools.cache
-def _of_parameters(signature: Any, at: int) -> Any:
+def _of_parameters(signature: Any, row: int) -> Any:
     copies = (
         _COPY.format(each=f"values[{i}].flat" if isinstance(kind, types.Array) else f"(values[{i}],)")
         for i, kind in enumerate(signature.return_type)
     )
-    return _callback(_EXPAND, _OF_EXPAND, signature, at, copies="".join(copies))
+    return _callback(_EXPAND, _OF_EXPAND, signature, row, copies="".join(copies))
 
 
-def _callback(kind: Any, source: str, signature: Any, at: int, **code: str) -> Any:
-    """Compile a callback of a function that is in the table at ``at``, or take it from the disk.
+def _callback(kind: Any, source: str, signature: Any, row: int, **code: str) -> Any:
+    """Compile a callback of the function at row ``row`` of the table, or load it from disk.
 
-    PyTensor's locator finds it by its key, so that it lies where PyTensor's own compiled code does.
+    PyTensor's locator finds it by its key, in the folder of PyTensor's own compiled code.
     """
     source = source.format(**code)
-    key = cache.key(inspect.getsource(sys.modules[__name__]), source, repr(signature), str(at))
-    names = globals() | {"call": _caller(signature, at)}
+    key = cache.key(inspect.getsource(sys.modules[__name__]), source, repr(signature), str(row))
+    names = globals() | {"call": _caller(signature, row)}
     function = compile_numba_function_src(source, "callback", cache_key=key, global_env=names)
     return numba.cfunc(kind, cache=pytensor.config.numba__cache)(function)
 
 
 def _array(context: Any, builder: Any, kind: Any, address: Any, shape: list[Any]) -> Any:
-    """Return an array in C order whose numbers are at an address."""
+    """Return an array in C order with its numbers at an address."""
     array, itemsize = make_array(kind)(context, builder), _WORD(get_itemsize(context, kind))
     strides = [itemsize]
     for length in reversed(shape[1:]):
@@ -143,17 +143,17 @@ def _array(context: Any, builder: Any, kind: Any, address: Any, shape: list[Any]
     return array._getvalue()
 
 
-def _caller(signature: Any, at: int) -> Any:
-    """Return a jitted call of the function whose address a table has at ``at``.
+def _caller(signature: Any, first_row: int) -> Any:
+    """Return a jitted call of the function whose address is at row ``first_row`` of a table.
 
-    Where that raises, the caller returns at once what the table's first function makes of the point.
+    If it raises, the caller returns at once the result of the table's first function at the point.
     """
 
     @intrinsic
     def call(context: Any, x: Any, size: Any, table: Any) -> Any:
         def generate(context: Any, builder: Any, _: Any, values: Any) -> Any:
             x, size, table = values
-            rows = (builder.load(builder.gep(table, [_WORD(i)])) for i in count(at))
+            rows = (builder.load(builder.gep(table, [_WORD(i)])) for i in count(first_row))
             (point, *kinds), entry = signature.args, next(rows)
             raised = builder.load(builder.gep(table, [_WORD(0)]))
             convention = context.call_conv

@@ -1,1 +1,1 @@
-"""Graphs of PyTensor as the text of one numba function, which compiles in a tenth of the time."""
+"""PyTensor graphs as the text of one numba function, which compiles in a tenth of the time."""

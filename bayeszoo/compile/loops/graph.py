@@ -1,4 +1,4 @@
-"""A graph as one numba function of loops."""
+"""A PyTensor graph as one numba function of loops."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from bayeszoo.compile.loops.source import Array, Source, argument, constant
 
 
 def jitted(graph: FunctionGraph) -> Callable[..., Any]:
-    """Return a graph as one jitted function of its inputs, arrays in C order, to a tuple of its outputs.
+    """Return a graph as one jitted function from its inputs, arrays in C order, to a tuple of its outputs.
 
-    The shape of the first input is checked at each call; those of the others are as their types say.
+    The shape of the first input is checked at each call; other shapes are taken from their types.
     """
     names = [f"data_{i}" for i in range(len(graph.inputs))]
     source = Source(names)
@@ -26,8 +26,8 @@ def jitted(graph: FunctionGraph) -> Callable[..., Any]:
         source.equal(f"{names[0]}.shape[{i}]", length)
     outputs = []
     for array, variable in zip(_graph(graph, arrays, source), graph.outputs, strict=True):
-        own = Array(array.shape, array.at) if array.name in names else array  # no input is given back
-        outputs.append(source.stored(own, variable.type.dtype).name if own.shape else own.at())
+        output = Array(array.shape, array.at) if array.name in names else array  # inputs are not returned
+        outputs.append(source.stored(output, variable.type.dtype).name if output.shape else output.at())
     source.line(f"return {', '.join([*map(str, outputs), ''])}")
     return source.compiled()
 
@@ -47,7 +47,7 @@ def _graph(graph: FunctionGraph, inputs: Sequence[Array], source: Source) -> lis
 
 
 def _is_part_of_sum(node: Any, graph: FunctionGraph) -> bool:
-    """Say whether each entry is used once, by a reduction: then it needs no memory."""
+    """Say whether entries are used once, by a reduction, and so need no memory."""
     if not isinstance(node.op, Elemwise) or len(node.outputs) > 1:
         return False
     clients = graph.clients[node.outputs[0]]

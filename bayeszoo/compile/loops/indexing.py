@@ -1,4 +1,4 @@
-"""Operations that put entries into other places: of most, no numbers move, and the entry is read where it is used."""
+"""Operations that index or rearrange entries: most copy nothing, and entries are read where they are used."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def _dim_shuffle(op: Any, node: Any, inputs: Sequence[Array], source: Source) ->
         places = dict.fromkeys(dropped, "0") | dict(zip(op.new_order, indices, strict=True))
         return array.at(*(places[axis] for axis in range(len(array.shape))))
 
-    shape, kept = tuple("1" if axis == "x" else array.shape[axis] for axis in op.new_order), list(op.shuffle)
-    is_same = shape == array.shape and kept == sorted(kept)  # a square matrix has the shape of its transpose
+    shape, order = tuple("1" if axis == "x" else array.shape[axis] for axis in op.new_order), list(op.shuffle)
+    is_same = shape == array.shape and order == sorted(order)  # a square matrix has the shape of its transpose
     return [array if is_same else Array(shape, at)]
 
 
@@ -63,24 +63,29 @@ def _changed(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> lis
 
 
 def _view(array: Array, indices: Sequence[object], last: Array, source: Source) -> Array | None:
-    """Return part of an array, by constants or by codes along one axis; None of another index."""
+    """Return a view by constant indices, or by codes along one axis; None for other indices."""
     if isinstance(indices[-1], Variable) and indices[-1].type.ndim:
         return _taken(array, indices, last, source)
     places = [_place(index, length) for index, length in zip(indices, array.shape, strict=False)]
     places += [(0, 1, length) for length in array.shape[len(places) :]]
-    known = [place for place in places if place is not None]
-    if len(known) < len(places):
+    constant_places = [place for place in places if place is not None]
+    if len(constant_places) < len(places):
         return None
 
     def at(*indices: str) -> str:
-        rest = iter(indices)
-        return array.at(*(str(p) if isinstance(p, int) else _moved(next(rest), *p[:2]) for p in known))
+        remaining = iter(indices)
+        return array.at(
+            *(
+                str(position) if isinstance(position, int) else _moved(next(remaining), *position[:2])
+                for position in constant_places
+            )
+        )
 
-    return Array(tuple(p[2] for p in known if not isinstance(p, int)), at)
+    return Array(tuple(position[2] for position in constant_places if not isinstance(position, int)), at)
 
 
 def _place(index: Any, length: str) -> int | tuple[int, int, str] | None:
-    """Return an index, or start, step and length of a slice."""
+    """Return an index, or start, step and length of a slice; None if not constant."""
     if index == slice(None):
         return 0, 1, length
     parts = [index.start, index.stop, index.step] if isinstance(index, slice) else [index]
@@ -100,7 +105,7 @@ def _moved(index: str, start: int, step: int) -> str:
 
 
 def _taken(array: Array, indices: Sequence[Any], codes: Array, source: Source) -> Array | None:
-    """Return the entries at codes along one axis."""
+    """Return the view of entries at codes along one axis."""
     axis, end = len(indices) - 1, len(indices) - 1 + len(codes.shape)
     if any(index != slice(None) for index in indices[:-1]) or indices[-1].type.dtype == "bool":
         return None
@@ -113,7 +118,7 @@ def _taken(array: Array, indices: Sequence[Any], codes: Array, source: Source) -
 
 
 def _places(codes: Array, length: str, source: Source) -> Array:
-    """Return codes that count from the start of an axis, all within bounds."""
+    """Write codes that count from the start of an axis, and check that they are within bounds."""
     places = source.empty(codes.shape, "int64")
     with source.loops(codes.shape) as indices:
         code = source.assign(f"int64({codes.at(*indices)})")
@@ -168,7 +173,7 @@ def _join(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[A
 
 
 def _starts(lengths: Sequence[str], source: Source) -> list[str]:
-    """Return the offsets of parts with these lengths, the end of the last one included."""
+    """Return the offsets of parts with these lengths, followed by the end of the last part."""
     starts = ["0"]
     for length in lengths:
         starts.append(source.assign(_sum(starts[-1], length)))
@@ -219,7 +224,7 @@ def _reshape(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> lis
 
 
 def _flat(array: Array, dtype: str, source: Source) -> Array:
-    """Return the entries in C order."""
+    """Return the entries as a vector in C order."""
     if len(array.shape) == 1:
         return array
     flat, place = source.empty([source.assign(_product(array.shape))], dtype), source.new()
@@ -231,24 +236,24 @@ def _flat(array: Array, dtype: str, source: Source) -> Array:
 
 
 def _product(lengths: Sequence[str]) -> str:
-    known = math.prod(int(n) for n in lengths if n.isdecimal())
-    others = [_factor(n) for n in lengths if not n.isdecimal()]
-    return " * ".join([*([str(known)] if known != 1 or not others else []), *others]) if known else "0"
+    constants = math.prod(int(n) for n in lengths if n.isdecimal())
+    factors = [_factor(n) for n in lengths if not n.isdecimal()]
+    return " * ".join([*([str(constants)] if constants != 1 or not factors else []), *factors]) if constants else "0"
 
 
 def _factor(expression: str) -> str:
-    """Return an expression as a factor: a sum is put in parentheses."""
+    """Return an expression as a factor, in parentheses unless a name or number."""
     return expression if expression.isidentifier() or expression.isdecimal() else f"({expression})"
 
 
-def _quotient(size: str, others: str) -> str:
-    if size.isdecimal() and others.isdecimal():
-        return str(int(size) // int(others)) if int(others) else "0"
-    return f"({size}) // ({others})"
+def _quotient(size: str, divisor: str) -> str:
+    if size.isdecimal() and divisor.isdecimal():
+        return str(int(size) // int(divisor)) if int(divisor) else "0"
+    return f"({size}) // ({divisor})"
 
 
 def _specified(array: Array, shape: Sequence[int | None], source: Source) -> Array:
-    """Return an array whose shape is known in part, and check it."""
+    """Return an array with a partly known shape, and write checks of it."""
     lengths = [n if m is None else source.equal(n, str(m)) for n, m in zip(array.shape, shape, strict=True)]
     return Array(tuple(lengths), array.at, array.name)
 

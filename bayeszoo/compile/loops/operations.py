@@ -1,4 +1,4 @@
-"""PyTensor's operations as loops in the text of a numba function; rare operations use PyTensor's own functions."""
+"""PyTensor operations as loops in the text of a numba function; rare operations call PyTensor's own functions."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ _REDUCTIONS = {
     ps.OR: ("False", "{0} | {1}"),
     ps.AND: ("True", "{0} & {1}"),
 }
-"""Start value and step of each reduction."""
+"""Initial value and step of each reduction."""
 _MANY = 16
-"""Entries from which on a reduction is made of four, whose steps the processor takes at once."""
+"""Entries from which a reduction uses four partial results, which the processor updates in parallel."""
 
 
 @singledispatch
 def write(op: object, node: object, inputs: Sequence[Array], source: Source) -> list[Array]:
-    """Write an operation, and return its outputs. Of others than follow PyTensor's function is called."""
+    """Write an operation, and return its outputs; by default a call of PyTensor's function."""
     return called(op, node, inputs, source)
 
 
 def called(op: Any, node: Any, inputs: Sequence[Array], source: Source, arrays: int | None = None) -> list[Array]:
-    """Call PyTensor's function of an operation; behind the first ``arrays`` inputs what has no axes is a number."""
+    """Write a call of PyTensor's function; after the first ``arrays`` inputs, inputs without axes are numbers."""
     function, key = numba_funcify_and_cache_key(op, node=node)
     arguments = [
         source.stored(array, v.type.dtype).name
@@ -59,7 +59,7 @@ def _returned(name: str, kind: Any, source: Source) -> Array:
 
 
 def common_shape(inputs: Sequence[Array], source: Source) -> list[str]:
-    """Return the shape to which arrays are broadcast along axes of length 1, and check the other axes."""
+    """Return the broadcast shape of arrays, and write checks of axes that are not of length 1."""
     shape = []
     for lengths in zip(*(array.shape for array in inputs), strict=True):
         shape.append("1")
@@ -70,17 +70,17 @@ def common_shape(inputs: Sequence[Array], source: Source) -> list[str]:
 
 
 def entry(array: Array, indices: Sequence[str]) -> str:
-    """Return the entry of an array that is broadcast."""
+    """Return the entry of a broadcast array."""
     return array.at(*("0" if n == "1" else i for n, i in zip(array.shape, indices, strict=True)))
 
 
 def number(name: str) -> Array:
-    """Return an array of no axes."""
+    """Return an array without axes."""
     return Array((), lambda: name)
 
 
 def entries(node: Any, inputs: Sequence[Array], source: Source) -> Array:
-    """Return an elementwise operation of one output, of which each entry is computed where it is used."""
+    """Return an elementwise operation with one output, whose entries are computed where they are used."""
 
     def at(*indices: str) -> str:
         return scalars(node.op.scalar_op, node, [source.assign(entry(x, indices)) for x in inputs], source)[0]
@@ -119,12 +119,14 @@ def _reduced(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> lis
 def _dot(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
     x, y = inputs
     length, rows = source.equal(x.shape[-1], y.shape[0]), len(x.shape) - 1
-    is_last = rows and len(y.shape) == 1 and x.name is not None  # else the last axis of an array in memory is kept
+    is_last = (
+        rows and len(y.shape) == 1 and x.name is not None
+    )  # else keep the last axis, which is contiguous in memory
     axis = rows if is_last else 0
 
     def at(*indices: str) -> str:
-        inner, rest = indices[axis], [i for place, i in enumerate(indices) if place != axis]
-        return f"{x.at(*rest[:rows], inner)} * {y.at(inner, *rest[rows:])}"
+        inner, remaining = indices[axis], [i for place, i in enumerate(indices) if place != axis]
+        return f"{x.at(*remaining[:rows], inner)} * {y.at(inner, *remaining[rows:])}"
 
     shape = [*x.shape[:-1], *y.shape[1:]]
     shape.insert(axis, length)
@@ -132,26 +134,26 @@ def _dot(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Ar
 
 
 def _reduction(kind: type, array: Array, axes: Sequence[int], dtype: str, source: Source) -> Array:
-    """Write a reduction, so that as little as can be waits for the step before."""
+    """Write a reduction with few steps that depend on the previous one."""
     start, step = _REDUCTIONS[kind]
     start = f"{type_name(dtype)}({_ends(dtype).get(start, start)})"
-    kept = [axis for axis in range(len(array.shape)) if axis not in axes]
-    output = source.empty([array.shape[axis] for axis in kept], dtype) if kept else None
-    if output is not None and axes and kept[-1] > axes[-1]:
+    outer_axes = [axis for axis in range(len(array.shape)) if axis not in axes]
+    output = source.empty([array.shape[axis] for axis in outer_axes], dtype) if outer_axes else None
+    if output is not None and axes and outer_axes[-1] > axes[-1]:
         with source.loops(output.shape) as indices:
             source.line(f"{output.at(*indices)} = {start}")
-        with source.loops([array.shape[axis] for axis in (*axes, *kept)]) as indices:
-            places = dict(zip([*axes, *kept], indices, strict=True))
-            total = output.at(*(places[axis] for axis in kept))
+        with source.loops([array.shape[axis] for axis in (*axes, *outer_axes)]) as indices:
+            places = dict(zip([*axes, *outer_axes], indices, strict=True))
+            total = output.at(*(places[axis] for axis in outer_axes))
             source.line(f"{total} = {step.format(total, _at(array, places, source))}")
         return output
-    with source.loops([array.shape[axis] for axis in kept]) as outer:
+    with source.loops([array.shape[axis] for axis in outer_axes]) as outer:
         total = source.assign(start)
         with source.loops([array.shape[axis] for axis in axes[:-1]]) as inner:
             _along(
                 array,
                 axes[-1],
-                dict(zip([*kept, *axes[:-1]], [*outer, *inner], strict=True)),
+                dict(zip([*outer_axes, *axes[:-1]], [*outer, *inner], strict=True)),
                 total,
                 start,
                 step,
@@ -163,7 +165,7 @@ def _reduction(kind: type, array: Array, axes: Sequence[int], dtype: str, source
 
 
 def _ends(dtype: str) -> dict[str, str]:
-    """Return the least and the greatest integer of a type in place of infinities, which integers do not have."""
+    """Return the smallest and largest integer of a type, to replace infinities."""
     if not dtype.startswith("int"):
         return {}
     ends = np.iinfo(dtype)
@@ -177,7 +179,7 @@ def _at(array: Array, places: Mapping[int, str], source: Source) -> str:
 def _along(
     array: Array, axis: int, places: Mapping[int, str], total: str, start: str, step: str, source: Source
 ) -> None:
-    """Add the entries along one axis to a total: many entries in four partial sums."""
+    """Reduce the entries along one axis into a total, many entries by four partial results."""
     length = array.shape[axis]
 
     def add(part: str, index: str) -> None:
@@ -187,11 +189,11 @@ def _along(
         with source.loops([length]) as (index,):
             add(total, index)
         return
-    parts, whole, index = [source.assign(start) for _ in range(4)], source.assign(f"{length} // 4 * 4"), source.new()
-    with source.block(f"for {index} in range(0, {whole}, 4):"):
+    parts, even_end, index = [source.assign(start) for _ in range(4)], source.assign(f"{length} // 4 * 4"), source.new()
+    with source.block(f"for {index} in range(0, {even_end}, 4):"):
         for k, part in enumerate(parts):
             add(part, source.assign(f"{index} + {k}"))
-    with source.block(f"for {index} in range({whole}, {length}):"):
+    with source.block(f"for {index} in range({even_end}, {length}):"):
         add(total, index)
     for part in parts:
         source.line(f"{total} = {step.format(total, part)}")
@@ -199,7 +201,7 @@ def _along(
 
 @write.register(LogDensity)
 def _log_density(op: object, node: object, inputs: Sequence[Array], source: Source) -> list[Array]:
-    if UNREGISTERED:  # numba would call it as Python code, and nutpie's threads wait for each other
+    if UNREGISTERED:  # numba would call it as Python code, and nutpie's threads would wait for each other
         raise UNREGISTERED[0]
     return called(op, node, inputs, source)
 

@@ -1,4 +1,4 @@
-"""Operations on numbers, as expressions in the text of a numba function; of most, numba's functions of PyTensor."""
+"""Operations on numbers as expressions in the text of a numba function, or calls of PyTensor's numba functions."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ _LOGICAL: dict[type, Callable[..., str]] = {
     ps.OR: lambda *x: " | ".join(x),
     ps.Invert: "not {}".format,
 }
-"""Operations on booleans, whose sum is "or": Python's own sum of two is 2."""
+"""Operations on booleans: their sum is "or", whereas Python's True + True is 2."""
 _EXACT = "float64", "bool"
-"""Types that Python's own arithmetic keeps; of others the type is named."""
+"""Types that Python's arithmetic keeps; others need a cast."""
 
 
 def scalars(op: object, node: object, inputs: Sequence[str], source: Source) -> list[str]:
-    """Write the operations of numbers, and return the names of their results; ``node`` has their types."""
+    """Write operations on numbers, and return the names of their results; ``node`` has their types."""
     if not isinstance(op, ps.Composite):
         return _scalar(op, node, inputs, source)
     names = dict(zip(op.fgraph.inputs, inputs, strict=True))
@@ -80,15 +80,15 @@ def _scalar(op: Any, node: Any, inputs: Sequence[str], source: Source) -> list[s
 
 
 def _cast(expression: str, node: Any) -> str:
-    """Give an expression the type that PyTensor says, where another may come of its inputs."""
-    dtype, *others = [v.type.dtype for v in (*node.outputs, *node.inputs)]
-    if dtype == "bool" or ("float64" in others and all(d in _EXACT for d in (dtype, *others))):
+    """Cast an expression to PyTensor's type, if its inputs may give another type."""
+    dtype, *all_types = [v.type.dtype for v in (*node.outputs, *node.inputs)]
+    if dtype == "bool" or ("float64" in all_types and all(t in _EXACT for t in (dtype, *all_types))):
         return expression
     return f"{type_name(dtype)}({expression})"
 
 
 def _typed(op: Any, node: Any) -> Any:
-    """Return the node on numbers, of a node on arrays."""
+    """Return the node on numbers for a node on arrays."""
     if isinstance(node.op, ps.ScalarOp):
         return node
     return op.make_node(*(ps.get_scalar_type(v.type.dtype)() for v in node.inputs))

@@ -1,7 +1,7 @@
-"""The text of a numba function: arrays with shapes, loops over them, and the names that the text uses.
+"""The text of a numba function: arrays with shapes, loops over them, and names.
 
-PyTensor gives numba three functions an operation, some 500 a model, and numba takes a twentieth of a second for each
-however little it does. Loops in the text of one function take it a hundredth.
+PyTensor gives numba three functions for each operation, about 500 for a model, and numba takes 0.05 s for each,
+however small. Loops in the text of one function take a hundredth of that.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _NUMPY = (
     *("empty", "full", "exp", "log", "log1p", "sqrt", "isnan", "isinf", "nan", "inf", "bool_", "float32", "float64"),
     *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
 )
-"""Names of NumPy's that the text may use."""
+"""NumPy's names in the text."""
 
 
 @dataclass(frozen=True)
 class Array:
-    """An array in the text: the expressions of its lengths, and of its entry at indices; of no axes, a number.
+    """An array in the text: expressions of its lengths, and of its entry at indices; without axes, a number.
 
-    ``at`` may write what the entry needs where the text stands. ``name`` is that of an array in memory, in C order.
+    ``at`` may write lines that the entry needs. ``name`` is that of an array in memory, in C order.
     """
 
     shape: tuple[str, ...]
@@ -38,7 +38,7 @@ class Array:
 
 
 class Source:
-    """The text of a function, written line by line, with the objects that it names and what these compute."""
+    """The text of a function, written line by line, with the objects that it names."""
 
     def __init__(self, arguments: Sequence[str]) -> None:
         self._arguments = arguments
@@ -54,7 +54,7 @@ class Source:
         self._lines.append("    " * (self._depth + 1) + text)
 
     def new(self) -> str:
-        """Return a name that was not used."""
+        """Return a new name."""
         self._count += 1
         return f"v{self._count}"
 
@@ -67,7 +67,7 @@ class Source:
         return name
 
     def name(self, value: object, key: str | None) -> str:
-        """Return the name of an object; of the same key the same. Without a key nothing is kept on the disk."""
+        """Return the name of an object, the same for equal keys. Without a key the function is not cached on disk."""
         self._is_kept &= key is not None
         key = str(id(value)) if key is None else key
         if key not in self._keys:
@@ -77,7 +77,7 @@ class Source:
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """Indent the lines of the block behind a head such as ``if x:``."""
+        """Write a head such as ``if x:`` and indent the lines of the block."""
         self.line(head)
         self._depth += 1
         yield
@@ -85,7 +85,7 @@ class Source:
 
     @contextmanager
     def loops(self, shape: Sequence[str]) -> Iterator[list[str]]:
-        """Write the lines of the block inside a loop over all indices, which the block is given."""
+        """Write the lines of the block inside loops over all indices; yield the indices."""
         indices, depth = [], self._depth
         for length in shape:
             index = "0" if length == "1" else self.new()
@@ -97,26 +97,26 @@ class Source:
         self._depth = depth
 
     def equal(self, length: str, other: str) -> str:
-        """Return the common length of two axes, and check it: loops would read out of bounds."""
+        """Return the common length of two axes, and write a check: otherwise loops could read out of bounds."""
         length, other = (self._equal.get(n, n) for n in (length, other))
         if length == other:
             return length
         if length.isdecimal() and other.isdecimal():
-            raise ValueError(f"axes of lengths {length} and {other} do not go together")
+            raise ValueError(f"axes of lengths {length} and {other} do not match")
         with self.block(f"if {length} != {other}:"):
             self.line("raise ValueError('lengths of axes differ')")
-        kept, left = (length, other) if length.isdecimal() else (other, length)
-        self._equal |= {n: kept for n, m in self._equal.items() if m == left} | {left: kept}
-        return kept
+        common, replaced = (length, other) if length.isdecimal() else (other, length)
+        self._equal |= {n: common for n, m in self._equal.items() if m == replaced} | {replaced: common}
+        return common
 
     def empty(self, shape: Sequence[str], dtype: str) -> Array:
-        """Make an array."""
+        """Write a new array, and return it."""
         name = self.new()
         self.line(f"{name} = empty(({', '.join([*shape, ''])}), {type_name(dtype)})")
         return in_memory(name, shape)
 
     def stored(self, array: Array, dtype: str) -> Array:
-        """Return an array in memory."""
+        """Return the array in memory, copied if necessary."""
         if array.name is not None:
             return array
         if not array.shape:
@@ -129,33 +129,33 @@ class Source:
         return copy
 
     def compiled(self) -> Callable[..., Any]:
-        """Return the jitted function, from the disk where it was compiled before."""
+        """Return the jitted function, from disk if it was compiled before."""
         text = "\n".join([f"def graph({', '.join(self._arguments)}):", *self._lines])
         is_kept = self._is_kept and pytensor.config.numba__cache
-        kept = cache.key(text, *self._keys, str(pytensor.config.numba__fastmath)) if is_kept else None
-        function = compile_numba_function_src(text, "graph", self._names, cache_key=kept)
-        return numba_njit(function, final_function=True, cache=kept is not None, error_model="numpy")
+        cache_key = cache.key(text, *self._keys, str(pytensor.config.numba__fastmath)) if is_kept else None
+        function = compile_numba_function_src(text, "graph", self._names, cache_key=cache_key)
+        return numba_njit(function, final_function=True, cache=cache_key is not None, error_model="numpy")
 
 
 def type_name(dtype: str) -> str:
-    """Return the name of NumPy's type."""
+    """Return NumPy's name of a type."""
     return "bool_" if dtype == "bool" else dtype
 
 
 def in_memory(name: str, shape: Sequence[str]) -> Array:
-    """Return an array of a name."""
+    """Return the array in memory with this name."""
     if not shape:
         return Array((), lambda: f"{name}[()]", name)
     return Array(tuple(shape), lambda *indices: f"{name}[{', '.join(indices)}]", name)
 
 
 def argument(name: str, shape: Sequence[int | None]) -> Array:
-    """Return an array of a name, whose shape is known in part."""
+    """Return the array in memory with this name and a partly known shape."""
     return in_memory(name, [f"{name}.shape[{i}]" if n is None else str(n) for i, n in enumerate(shape)])
 
 
 def constant(value: object, source: Source) -> Array:
-    """Return a constant: a literal, or an array that the function holds."""
+    """Return a constant: a literal, or a global array of the function."""
     if not isinstance(value, np.ndarray | np.generic):
         return Array((), lambda: repr(value))
     if np.size(value) != 1:

@@ -1,4 +1,4 @@
-"""Random variables of PyMC's models as the calls that declare them."""
+"""Random variables of PyMC models as the calls that declare them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pytensor.graph import Constant
 from bayeszoo.compile.script.expressions import Term, Writer
 
 BY_SCALE = "1 / "
-"""In front of the name of an argument whose inverse is the operation's input."""
+"""Prefix of arguments whose inverse is the operation's input."""
 CALLS: dict[str, tuple[str, ...]] = {
     "NormalRV": ("Normal", "mu", "sigma"),
     "HalfNormalRV": ("HalfNormal", "", "sigma"),
@@ -40,11 +40,11 @@ CALLS: dict[str, tuple[str, ...]] = {
     "MvNormalRV": ("MvNormal", "mu", "cov"),
     "ZeroSumNormalRV": ("ZeroSumNormal", "sigma"),
 }
-"""The distributions that are written by PyMC's name: it, and the names of the inputs of its operation."""
+"""Distributions written by PyMC's name: the name, and the arguments for the inputs of the operation."""
 
 
 def arguments(variable: Term, writer: Writer) -> tuple[str, list[str]] | None:
-    """Return PyMC's name of a random variable's distribution and its arguments; None where it must be spelled out."""
+    """Return PyMC's name of a random variable's distribution and its arguments; None if it must be spelled out."""
     op, inputs = variable.owner.op, variable.owner.inputs
     kind = type(op).__name__
     if kind in CALLS:
@@ -55,8 +55,8 @@ def arguments(variable: Term, writer: Writer) -> tuple[str, list[str]] | None:
         _, weights, *components = inputs
         laws = [_unnamed(component, writer) for component in components]
         if None not in laws:
-            together = str(laws[0]) if len(laws) == 1 else f"[{', '.join(map(str, laws))}]"
-            return "Mixture", [f"w={writer.text(weights)}", f"comp_dists={together}"]
+            components_text = str(laws[0]) if len(laws) == 1 else f"[{', '.join(map(str, laws))}]"
+            return "Mixture", [f"w={writer.text(weights)}", f"comp_dists={components_text}"]
     if kind == "TruncatedRV" and type(op.base_rv_op).__name__ in CALLS:
         *base, lower, upper = inputs
         law = _unnamed(op.base_rv_op.make_node(*base).outputs[1], writer)
@@ -69,8 +69,8 @@ def arguments(variable: Term, writer: Writer) -> tuple[str, list[str]] | None:
 
 
 def _unnamed(variable: Term, writer: Writer) -> str | None:
-    known = arguments(variable, writer)
-    return known and f"pm.{known[0]}.dist({', '.join(known[1])})"
+    call = arguments(variable, writer)
+    return call and f"pm.{call[0]}.dist({', '.join(call[1])})"
 
 
 def _is_infinite(end: Term) -> bool:
@@ -88,7 +88,7 @@ def _argument(name: str, number: Term, writer: Writer) -> str:
 
 
 def parameters(variable: Term) -> list[Term]:
-    """Return what a distribution depends on, without generators of random numbers and sizes."""
+    """Return the parameters of a distribution, without random generators and sizes."""
     op, inputs = variable.owner.op, variable.owner.inputs
     if hasattr(op, "dist_params"):
         return list(op.dist_params(variable.owner))

@@ -1,4 +1,4 @@
-"""PyTensor's graphs as Python expressions that make the same graphs."""
+"""PyTensor graphs as Python expressions that build the same graphs."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ from bayeszoo.errors import InputError
 from bayeszoo.likelihoods.ops.covariances import GaussianTerms
 
 type Term = Any
-"""A variable of PyTensor's graphs."""
+"""A variable of a PyTensor graph."""
 LONG = 72
-"""Letters of an expression from which it gets a name and a line of its own."""
+"""Length of expressions above which they get a name and their own line."""
 INFIX = {"add": ("+", 1), "sub": ("-", 1), "mul": ("*", 2), "true_div": ("/", 2), "matmul": ("@", 2), "pow": ("**", 4)}
-"""Signs, and how closely each binds; a minus sign in front binds as 3."""
+"""Operators and their precedence; unary minus has precedence 3."""
 ATOM = 9
 TRANSPARENT = Assert | CheckParameterValue | ViewOp | basic.ScalarFromTensor | basic.TensorFromScalar | SpecifyShape
 """Operations whose value is that of their first input."""
 BY_AXIS = {LogSumExp: "logsumexp", LogSoftmax: "special.log_softmax", Softmax: "special.softmax"}
 SHORT = DimShuffle | LengthsOf | basic.MakeVector
-"""Operations that need no name, however often they are used."""
+"""Operations that get no name, however often they are used."""
 
 
 class Writer:
-    """Writes graphs as lines of a block: an expression that is long, or used twice, gets a name.
+    """Writes graphs as lines of a block: long or repeated expressions get a name.
 
-    ``known`` has the variables that have a name already, as the parameters of a model or the arguments of a function.
+    ``known`` are variables with a name already, such as parameters of a model or arguments of a function.
     """
 
     def __init__(self, names: Names, known: Mapping[Term, str]) -> None:
@@ -52,7 +52,7 @@ class Writer:
         self._expanded = dict[Term, Term]()
 
     def text(self, output: Term) -> str:
-        """Return an expression of a variable; the lines that it needs are added to ``lines``."""
+        """Return the expression of a variable; lines that it needs are added to ``lines``."""
         parts = self._parts(output)
         for variable, uses in self._uses(parts, self._meant(output)).items():
             if uses > 1 or len(self.written(variable)) > LONG:
@@ -62,7 +62,7 @@ class Writer:
         return self.written(output)
 
     def _meant(self, variable: Term) -> Term:
-        """Return the variable that is written in the place of another: of a check, what is checked."""
+        """Return the variable that is written instead of another: for a check, the checked variable."""
         while variable not in self.known and variable.owner is not None:
             if variable not in self._expanded:
                 self._expanded[variable] = _instead(variable)
@@ -75,7 +75,7 @@ class Writer:
         return [self._meant(v) for v in variable.owner.inputs if isinstance(v.type, pt.TensorType | ScalarType)]
 
     def _parts(self, output: Term) -> list[Term]:
-        """Return the variables that an expression has, each after those that it is made of."""
+        """Return the variables in an expression, each after its inputs."""
         order = dict[Term, None]()
 
         def visit(variable: Term) -> None:
@@ -88,27 +88,27 @@ class Writer:
         return list(order)
 
     def _uses(self, parts: list[Term], output: Term) -> dict[Term, int]:
-        """Return how often each variable that may have a name is written, in the order of the parts."""
+        """Return how often each variable that may get a name is written, in the order of ``parts``."""
         uses = Counter({output: 1})
         for variable in reversed(parts):
             for part in self._inputs(variable):
                 uses[part] += uses[variable] if isinstance(variable.owner.op, SHORT) else 1
-        may = (v for v in parts if v is not output and not isinstance(v.owner.op, SHORT) and not _is_length(v))
-        return {variable: uses[variable] for variable in may}
+        nameable = (v for v in parts if v is not output and not isinstance(v.owner.op, SHORT) and not _is_length(v))
+        return {variable: uses[variable] for variable in nameable}
 
     def argument(self, variable: Term) -> str:
-        """Return `text` of an argument, without the axes that are put in front of it to match others."""
+        """Return the `text` of an argument, without leading axes added for broadcasting."""
         return self.text(_unpadded(variable, self.known))
 
     def written(self, variable: Term, binding: int = 0) -> str:
-        """Return an expression, in brackets where it binds less closely than what it is put into."""
+        """Return an expression, in parentheses if its precedence is below ``binding``."""
         variable = self._meant(variable)
         if variable in self.known:
             return self.known[variable]
         if variable.owner is None:
             return self._leaf(variable)
-        text, own = expression(variable.owner.op, variable.owner, variable, self)
-        return f"({text})" if own < binding else text
+        text, precedence = expression(variable.owner.op, variable.owner, variable, self)
+        return f"({text})" if precedence < binding else text
 
     def _leaf(self, variable: Term) -> str:
         if isinstance(variable, Constant):
@@ -118,13 +118,13 @@ class Writer:
         raise _unwritable(f"the variable {variable}")
 
     def input_of(self, variable: Term) -> Callable[..., str]:
-        """Return what writes the inputs of an elementwise operation: `padded`, where no axis of the result is lost."""
+        """Return the function that writes inputs of an elementwise operation: `padded` if the result keeps axes."""
         inputs = [_unpadded(v, self.known) for v in variable.owner.inputs]
         axes = [0 if isinstance(v, Constant) and np.size(v.data) == 1 else v.ndim for v in inputs]
         return self.padded if max(axes) == variable.ndim else self.written
 
     def padded(self, variable: Term, binding: int = 0) -> str:
-        """Return an expression of an input of an elementwise operation, which pads axes on the left by itself."""
+        """Return an expression of an input of an elementwise operation, which itself adds leading axes."""
         variable = _unpadded(variable, self.known)
         if isinstance(variable, Constant) and np.size(variable.data) == 1:
             return literal(np.ravel(variable.data)[0], self.names)
@@ -144,7 +144,7 @@ class Writer:
 
 
 def _instead(variable: Term) -> Term:
-    """Return what stands for the outcome of an operation that only checks, or has a graph of its own; else itself."""
+    """Return the variable that replaces the output of a check, or of an operation with an inner graph; else itself."""
     node = variable.owner
     if isinstance(node.op, TRANSPARENT) or (isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, Identity)):
         return node.inputs[0]
@@ -157,14 +157,14 @@ def _instead(variable: Term) -> Term:
 
 
 def _has_words(node: Apply) -> bool:
-    """Say whether an operation with a graph of its own is written by its name."""
+    """Say whether an operation with an inner graph is written by its name."""
     if isinstance(node.op, basic.AllocDiag):
         return (node.op.offset, node.op.axis1, node.op.axis2, node.outputs[0].type.ndim) == (0, 0, 1, 2)
     return type(node.op) in BY_AXIS
 
 
 def _gaussian_terms(sigma: Term, scatter: Term, n: Term) -> Term:
-    """Return by PyTensor's linear algebra what the loops compute."""
+    """Return the result of the loops by PyTensor's linear algebra."""
     log_det = pt.sum(pt.log(pt.diagonal(pt.linalg.cholesky(sigma), axis1=-2, axis2=-1)), axis=-1)
     return -n * log_det - pt.sum(pt.linalg.inv(sigma) * scatter, axis=(-2, -1)) / np.float64(2)
 
@@ -197,13 +197,13 @@ Expression = tuple[str, int]
 
 @singledispatch
 def expression(op: Op, node: Apply, variable: Term, writer: Writer) -> Expression:
-    """Return the code of an operation, and how closely it binds."""
+    """Return the code of an operation, and its precedence."""
     raise _unwritable(f"the operation {op}")
 
 
 def _call(name: str, *arguments: object, **options: object) -> Expression:
-    given = [*map(str, arguments), *(f"{key}={value}" for key, value in options.items() if value is not None)]
-    return f"pt.{name}({', '.join(given)})", ATOM
+    all_arguments = [*map(str, arguments), *(f"{key}={value}" for key, value in options.items() if value is not None)]
+    return f"pt.{name}({', '.join(all_arguments)})", ATOM
 
 
 @cache
@@ -228,14 +228,14 @@ def _(op: Elemwise, node: Apply, variable: Term, writer: Writer) -> Expression:
 
 def _infix(name: str, node: Apply, write: Callable[[Term, int], str]) -> Expression:
     sign, binding = INFIX[name]
-    first, *others = node.inputs
-    return f" {sign} ".join([write(first, binding + (sign == "**")), *(write(v, binding + 1) for v in others)]), binding
+    left, *right = node.inputs
+    return f" {sign} ".join([write(left, binding + (sign == "**")), *(write(v, binding + 1) for v in right)]), binding
 
 
 @expression.register
 def _(op: DimShuffle, node: Apply, variable: Term, writer: Writer) -> Expression:
     text, order = writer.written(node.inputs[0], ATOM), op.new_order
-    if not op.input_ndim and not node.inputs[0].dtype.startswith("float"):  # it may be an integer of Python's
+    if not op.input_ndim and not node.inputs[0].dtype.startswith("float"):  # it may be a Python integer
         text = f"pt.as_tensor({text})"
     if order == tuple(reversed(range(op.input_ndim))):
         return f"{text}.T", ATOM
@@ -264,7 +264,7 @@ def _(op: Dot, node: Apply, variable: Term, writer: Writer) -> Expression:
 
 @expression.register
 def _(op: Blockwise, node: Apply, variable: Term, writer: Writer) -> Expression:
-    """Write matrix operations: those that PyTensor's functions of the same name make."""
+    """Write matrix operations by PyTensor's functions."""
     kind, first = type(op.core_op).__name__, writer.written(node.inputs[0])
     if kind == "Dot" or kind == "MatMul":
         return _infix("matmul", node, writer.written)

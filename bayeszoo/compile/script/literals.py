@@ -1,4 +1,4 @@
-"""Numbers and arrays as Python code, with every digit."""
+"""Numbers and arrays as Python code with all digits."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ import numpy as np
 
 WIDTH = 110
 FEW = 8
-"""Numbers of a vector that is written where it is used."""
+"""Largest size of vectors that are written where they are used."""
 RESERVED = ("np", "pm", "pt", "az", "model", "coords", "value", "inputs", "self", "Transform", "tree")
 
 
 class Names:
-    """Names that are taken in a block of a script, and the arrays that the script begins with."""
+    """Names in use in a block of a script, and the arrays at the beginning of the script."""
 
     def __init__(self) -> None:
         self.arrays = dict[str, np.ndarray]()
         self._here, self._anywhere = {*RESERVED}, {*RESERVED}
 
     def inner(self) -> Names:
-        """Return the names of a function, which may be those of another function."""
+        """Return the names for a function body, which other functions may use too."""
         names = Names()
         names.arrays, names._here, names._anywhere = self.arrays, {*self._here}, self._anywhere
         return names
 
     def new(self, wish: str) -> str:
-        """Return a valid name that is not taken in this block, like the one wished for."""
+        """Return a valid new name for this block, similar to ``wish``."""
         name = _free(wish, self._here | {*self.arrays})
         self._here.add(name)
         self._anywhere.add(name)
         return name
 
     def of_array(self, array: np.ndarray, wish: str) -> str:
-        """Return the name of an array at the script's beginning, where equal arrays stand once."""
-        for name, known in self.arrays.items():
-            if known.dtype == array.dtype and np.array_equal(known, array, equal_nan=array.dtype.kind == "f"):
+        """Return the name of an array at the beginning of the script; equal arrays share a name."""
+        for name, stored in self.arrays.items():
+            if stored.dtype == array.dtype and np.array_equal(stored, array, equal_nan=array.dtype.kind == "f"):
                 return name
         name = _free(f"{wish}_values", self._anywhere)
         self._anywhere.add(name)
@@ -65,7 +65,7 @@ def tuple_of(entries: Iterable[str]) -> str:
 
 
 def literal(value: Any, names: Names, wish: str | None = None) -> str:
-    """Return a number, a few numbers, or the name of an array; floats as NumPy's, as Python's own lose digits."""
+    """Return a number, a few numbers, or the name of an array; floats as NumPy's, because PyTensor rounds Python's."""
     if value is None or isinstance(value, str):
         return quoted(value) if value else "None"
     array = np.asarray(value)
@@ -85,7 +85,7 @@ def _scalar(dtype: np.dtype, number: Any) -> str:
 
 
 def _float(number: float) -> str:
-    """Return a number with the fewest digits that tell it from all others."""
+    """Return a float with the fewest digits that identify it."""
     return (
         repr(float(number))
         if np.isfinite(number)
@@ -94,7 +94,7 @@ def _float(number: float) -> str:
 
 
 def text_of_array(array: np.ndarray) -> str:
-    """Return the code of an array, in lines that are not too long."""
+    """Return the code of an array, in lines of limited length."""
     if not array.size:
         return f"np.zeros({array.shape}, dtype={quoted(array.dtype.name)})"
     write = _float if array.dtype.kind == "f" else quoted if array.dtype.kind == "U" else repr

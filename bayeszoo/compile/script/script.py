@@ -1,4 +1,4 @@
-"""A PyMC model as a Python script that makes the same model on the same data, of PyMC alone."""
+"""A PyMC model as a Python script that builds the same model on the same data, with PyMC alone."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if __name__ == "__main__":
 
 
 class Script:
-    """Collects the parts of a script as the variables of a model are written, in their order of declaration."""
+    """Collects the parts of a script while the variables of a model are written in order of declaration."""
 
     def __init__(self, model: pm.Model) -> None:
         self.model, self.names = model, Names()
@@ -42,7 +42,7 @@ class Script:
 
     @property
     def text(self) -> str:
-        """The script but for what it says of itself and what it runs."""
+        """The script without heading and main block."""
         for variable in self.model.named_vars.values():
             self._declare(variable)
         arrays = "".join(f"{name} = {text_of_array(array)}\n" for name, array in self.names.arrays.items())
@@ -53,7 +53,7 @@ class Script:
 
     def _imports(self) -> str:
         transform = "from pymc.distributions.transforms import Transform\n"
-        return IMPORTS + transform * any(each.startswith("class") for each in self.definitions) + "\n"
+        return IMPORTS + transform * any(definition.startswith("class") for definition in self.definitions) + "\n"
 
     def _coords(self) -> str:
         used = {dim for dims in self.model.named_vars_to_dims.values() for dim in dims}
@@ -85,8 +85,8 @@ class Script:
         return self._random(variable, axes)
 
     def _random(self, variable: Term, axes: list[str]) -> str:
-        known = arguments(variable, self.writer)
-        kind, given = known or ("CustomDist", self._spelled_out(variable))
+        call = arguments(variable, self.writer)
+        kind, call_arguments = call or ("CustomDist", self._spelled_out(variable))
         if variable.type.ndim and not axes:
             with without_c():
                 axes = [f"shape={tuple(int(n) for n in variable.shape.eval())}"]
@@ -95,12 +95,12 @@ class Script:
             axes.append(f"observed={self._observed(variable)}")
         elif (transform := self.model.rvs_to_transforms[variable]) is not None:
             axes += self._transform(variable, transform)
-        if not observed and known is None:
+        if not observed and call is None:
             axes.append(f"initval={literal(self._start[variable.name], self.names, f'{variable.name}_start')}")
-        return _joined(kind, quoted(variable.name), *given, *axes)
+        return _joined(kind, quoted(variable.name), *call_arguments, *axes)
 
     def _observed(self, variable: Term) -> str:
-        """Return what is observed; PyMC itself casts data to the type of the variable."""
+        """Return the observed data; PyMC itself casts them to the type of the variable."""
         values = self.model.rvs_to_values[variable]
         if values.owner is not None and isinstance(getattr(values.owner.op, "scalar_op", None), Cast):
             values = values.owner.inputs[0]
@@ -139,7 +139,7 @@ class Script:
         ]
 
     def _transform(self, variable: Term, transform: Any) -> list[str]:
-        """Write the class of a transform that is not PyMC's for such a variable."""
+        """Write the class of a transform that is not PyMC's default for the variable."""
         if type(transform) is type(_default_transform(variable.owner.op, variable)):
             return []
         name, value = self.names.new(f"{variable.name}Transform"), self.model.rvs_to_values[variable].type()
@@ -158,7 +158,7 @@ class Script:
             methods.append(_function(f"{step}(self, value, *inputs)", inner, getattr(transform, step)(point, *inputs)))
         body = textwrap.indent("\n\n".join([f"name = {quoted(transform.name)}", *methods]), INDENT)
         self.definitions.append(f"class {name}(Transform):\n{body}")
-        return [f"default_transform={name}()"]  # next to PyMC's own, ``transform`` would be a further one
+        return [f"default_transform={name}()"]  # ``transform`` would be applied in addition to PyMC's default
 
 
 def _function(head: str, writer: Writer, output: Any) -> str:
@@ -183,9 +183,9 @@ def _labels(values: Term) -> str:
 
 
 def script(model: pm.Model, about: str, height: float) -> str:
-    """Return the code of a model, which draws from its posterior when it is run.
+    """Return a script of a model that samples its posterior when it is run.
 
-    ``height`` is the log joint density at the initial point, with which the script compares its own.
+    ``height`` is the log joint density at the initial point, which the script checks.
     """
     heading = "".join(f"# {line}\n" for line in textwrap.wrap(about, WIDTH))
     return f"{heading}\n{Script(model).text}\n{TAIL.format(height=height)}"
