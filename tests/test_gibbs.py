@@ -96,12 +96,12 @@ def test_every_topic_of_any_number_of_them_is_drawn(K):
     "changes",
     [
         [("row[old] -= 1.0", "pass")],
-        [("here[old] -= 1.0", "pass")],
+        [("of_document[old] -= 1.0", "pass")],
         [("total[old] -= 1.0", "pass")],
-        [("here[old] + alpha[old]", "here[old]"), ("here[k] + alpha[k]", "here[k] + 1.0")],
+        [("of_document[old] + alpha[old]", "of_document[old]"), ("of_document[k] + alpha[k]", "of_document[k] + 1.0")],
         [("row[new] + weight", "row[new] + 1.0"), ("row[old] + weight", "row[old] + 1.0")],
         [("eta_total = len(alpha), of_word.shape[1] // BLOCK, eta.sum()", "eta_total = 2, 1, 3.0")],
-        [("left, block = rng.random() * whole, 0", "left, block = rng.random() ** 2 * whole, 0")],
+        [("block = rng.random() * cumulative, 0", "block = rng.random() ** 2 * cumulative, 0")],
         [],
     ],
 )
@@ -114,11 +114,11 @@ def test_a_chain_with_wrong_counts_is_seen(monkeypatch, changes):
 @pytest.mark.parametrize(
     ("changes", "is_seen"),
     [
-        ([("ratio *= whole", "pass")], True),
+        ([("ratio *= normalizer", "pass")], True),
         ([("ratio /= _cumulative", "_cumulative")], True),
         ([("math.log(rng.random()) < ", "rng.random() < 0.7 or ")], True),
         ([("weight = of_word[v], eta[v]", "weight = of_word[v], 0.3")], True),
-        ([("left, k = rng.random() * whole", "left, k = rng.random() ** 2 * whole")], True),
+        ([("k = rng.random() * normalizer", "k = rng.random() ** 2 * normalizer")], True),
         ([("places[i], places[j] = places[j], places[i]", "pass")], False),  # any order will do
         ([("TOGETHER", "2")], False),  # so will any number of them
         ([("FAR", "1.01")], False),

@@ -172,9 +172,15 @@ BUGS = {
         ("beta += transition[i, j] * u[j]", "beta += transition[j, i] * u[j]"),  # backward transition transposed
         ("len(rows) - 1, -1, -1):\n        row, norm", "len(rows) - 1, 0, -1):\n        row, norm"),  # one step too few
         ("row, opening = rows[t], opens[t]", "row, opening = rows[t], t == 0"),  # sequences glued
-        ("u, now = now, u\n        ends = opens[t]", "u, now = now, u\n        ends = False"),  # glued backwards
-        ("now = with_entry(now, i, b[i, row] * beta)", "now = with_entry(now, i, beta)"),  # backward without emission
-        ("some += largest[codes[t]]", "pass"),  # shift of log densities dropped
+        (
+            "u, current = current, u\n        is_last = opens[t]",
+            "u, current = current, u\n        is_last = False",
+        ),  # glued backwards
+        (
+            "current = with_entry(current, i, b[i, row] * beta)",
+            "current = with_entry(current, i, beta)",
+        ),  # backward without emission
+        ("partial += largest[codes[t]]", "pass"),  # shift of log densities dropped
         ("else before[t + 1, state]", "else before[t, state]"),  # best predecessor of the wrong row
         ("if t == size - 1 or opens[t + 1] else", "if t == size - 1 else"),  # best path glued
     ],
@@ -182,7 +188,7 @@ BUGS = {
         ("            value += math.log(s)\n            for j", "            for j"),  # scale factor dropped
         ("w = with_entry(w, i, w[i] / norm)", "w = w"),  # counts not scaled
     ],
-    finds_what_was_lost_both_ways: [("    return kept", "    return True")],  # lost states not noticed
+    finds_what_was_lost_both_ways: [("    return none_is_faint", "    return True")],  # lost states not noticed
     enumeration_in_logs: [
         ("terms[i] = w[i] + log_transition[i, j]", "terms[i] = w[i] + log_transition[j, i]"),  # logs: transposed
         ("u[j] = log_b[j, rows[t]] + beta[j] - log_s", "u[j] = log_b[j, rows[t]] - log_s"),  # logs: beta dropped

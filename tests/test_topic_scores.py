@@ -101,13 +101,17 @@ PICK = r"topic\[r, n\] = _pick\(joint, _joint\(counts\[r\], alpha, topics\[term\
 BUGS = {
     "topics not given their words": ((PICK, "topic[r, n] = _pick(counts[r] + alpha, n + total, rng)"),),
     "weights of the last particle": ((PICK, "topic[r, n] = _pick(joint, joint.sum(), rng)"),),
-    "own topic counted": ((r"for i in some:\n", "for i in some:\n        counts[topic[i]] += 1.0\n"),),
-    "length forgotten": ((r"math.log\(whole / particles / \(n \+ total\)\)", "math.log(whole / particles / (n + 1))"),),
+    "own topic counted": ((r"for i in words:\n", "for i in words:\n        counts[topic[i]] += 1.0\n"),),
+    "length forgotten": (
+        (r"math.log\(weight_sum / particles / \(n \+ total\)\)", "math.log(weight_sum / particles / (n + 1))"),
+    ),
     "copies of another particle": (
         (r"topic\[free, :n\] = topic\[r, :n\]", "topic[free, :n] = topic[0, :n]"),
         (r"counts\[free\] = counts\[r\]", "counts[free] = counts[0]"),
     ),
-    "not resampled, as algorithm 3 stands": ((r"        _resample\(weight, whole, topic, counts, n, rng\)\n", ""),),
+    "not resampled, as algorithm 3 stands": (
+        (r"        _resample\(weight, weight_sum, topic, counts, n, rng\)\n", ""),
+    ),
 }
 
 
@@ -176,7 +180,7 @@ def test_completion_averages_the_draws_of_the_topics():
             assert abs(found.log_p[d] - expected) < LIMIT * found.mcse[d] < 0.2
 
 
-NOT_DRAWN_ANEW = (r"        _redraw\(topic, every, every, .*\n", "")
+NOT_DRAWN_ANEW = (r"        _redraw\(topic, words, words, .*\n", "")
 """The first topics are each given the words before, not those after."""
 
 
