@@ -46,7 +46,7 @@ def compiled(flat: object, outputs: Sequence[object], mode: str) -> Function:
     numbers = {v: packed[i].reshape((1,) * v.type.ndim) for i, v in enumerate(scalars)}
     constants = {v: v.type.make_constant(values[v]) for v in entering if v not in data}
     graph, inputs = clone_replace(list(outputs), {**arrays, **numbers, **constants}), [flat, packed, *arrays.values()]
-    function = _kept(inputs, graph, mode)
+    function = _cached(inputs, graph, mode)
     arguments = [
         np.array([np.ravel(values[v])[0] for v in scalars]),
         *(np.asarray(v.type.filter(values[v]), order="C") for v in arrays),
@@ -54,7 +54,7 @@ def compiled(flat: object, outputs: Sequence[object], mode: str) -> Function:
     return Function(function, arguments)
 
 
-def _kept(inputs: Sequence[object], graph: Sequence[object], mode: str) -> Callable[..., Any]:
+def _cached(inputs: Sequence[object], graph: Sequence[object], mode: str) -> Callable[..., Any]:
     key = mode, _structure(inputs, graph)
     if key not in _KEPT:
         _KEPT[key] = _jitted(inputs, graph) if mode == "NUMBA" else _interpreted(inputs, graph, mode)

@@ -72,7 +72,7 @@ class CovarianceMarginals(Stackable):
             with np.errstate(divide="ignore"):
                 return np.where(x <= 0, 0.0, _gamma_exceeds(self._shape, self._scale / np.maximum(x, 0.0)))
 
-        return self._each(x, of_variance, _cdf)
+        return self._by_entry(x, of_variance, _cdf)
 
     def logpdf(self, x: npt.ArrayLike) -> np.ndarray:
         """Log density at ``x``, of shape (..., D, D); NaN (withheld) far in the tail of a covariance."""
@@ -81,7 +81,7 @@ class CovarianceMarginals(Stackable):
             safe = np.where(x <= 0, 1.0, x)
             return np.where(x <= 0, -np.inf, _log_density_of_log_g(self._shape, self._scale / safe) - np.log(safe))
 
-        log_density = self._each(x, of_variance, _log_density)
+        log_density = self._by_entry(x, of_variance, _log_density)
         log_density[..., *self._off] -= np.log(self._unit[..., *self._off])
         return log_density
 
@@ -108,7 +108,7 @@ class CovarianceMarginals(Stackable):
         quantiles[..., i, j] = quantiles[..., j, i] = _quantile(q, *pairs) * self._unit[..., i, j]
         return quantiles
 
-    def _each(self, x: Any, of_variance: Callable[..., Any], of_covariance: Callable[..., Any]) -> np.ndarray:
+    def _by_entry(self, x: Any, of_variance: Callable[..., Any], of_covariance: Callable[..., Any]) -> np.ndarray:
         x = np.asarray(x, dtype=np.float64)
         x = np.broadcast_to(x, np.broadcast_shapes(x.shape, self.Psi.shape))
         values = np.empty(x.shape)

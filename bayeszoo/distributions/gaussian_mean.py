@@ -37,7 +37,7 @@ class KnownCovariance:
         return turn, roots
 
     @cached_property
-    def _apart(self) -> np.ndarray:
+    def _deviation(self) -> np.ndarray:
         """The mean of the rows minus m0, in the coordinates z = U' L^-1 (mu - m0)."""
         return self._axes[0].T @ solve_lower(self._noise, self.stats.less(self.m0)[:, None])[:, 0]
 
@@ -50,7 +50,7 @@ class KnownCovariance:
     def posterior(self) -> Dense:
         """The posterior of mu."""
         turn, roots = self._axes
-        moved = self.stats.n * np.square(roots) / self._growth * self._apart
+        moved = self.stats.n * np.square(roots) / self._growth * self._deviation
         root = self._noise @ (turn * (roots / np.sqrt(self._growth)))
         upper = np.linalg.qr(root.T, mode="r")
         return Dense(self.m0 + self._noise @ (turn @ moved), (upper * np.sign(np.diag(upper))[:, None]).T)
@@ -70,5 +70,5 @@ class KnownCovariance:
     @property
     def log_evidence(self) -> float:
         """The log density of the ordered rows, mu integrated out."""
-        misfit = self.stats.n * np.sum(np.square(self._apart) / self._growth)
+        misfit = self.stats.n * np.sum(np.square(self._deviation) / self._growth)
         return float(self.peak - (np.log(self._growth).sum() + misfit) / 2)

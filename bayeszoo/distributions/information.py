@@ -124,7 +124,7 @@ def entropy_of_rates(rates: np.ndarray) -> np.ndarray:
 
 def information_of_rates(shares: np.ndarray, rates: np.ndarray) -> np.ndarray:
     """Return the mutual information of class, with shares (..., K), and a Poisson count with rates (..., K)."""
-    K = _few(rates.shape[-1])
+    K = _require_few_classes(rates.shape[-1])
     return _block_by_block(_information_of_rates, _MOST_COUNTS * K * K, shares, rates)
 
 
@@ -193,7 +193,7 @@ def information_of_normals(shares: np.ndarray, means: np.ndarray, variances: np.
     Gauss-Legendre quadrature on panels around the means of all classes. NaN everywhere if twice as many nodes give
     another value at any of the points checked.
     """
-    K = _few(means.shape[-1])
+    K = _require_few_classes(means.shape[-1])
     width = _NODES * K * K * 2 * len(_EDGES)
     values = _block_by_block(_with_nodes(_NODES), width, shares, means, variances)
     checked = np.unique(np.linspace(0, values.size - 1, min(values.size, _CHECKED)).round().astype(int))
@@ -223,7 +223,7 @@ def _with_nodes(nodes: int) -> Callable[..., np.ndarray]:
     return of_chunk
 
 
-def _few(classes: int) -> int:
+def _require_few_classes(classes: int) -> int:
     """Return the number of classes; refuse more than can be integrated in reasonable time."""
     if classes > _MOST_CLASSES:
         problem = f"mutual information with a count or a number takes at most {_MOST_CLASSES} classes, not {classes}"

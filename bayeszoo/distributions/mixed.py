@@ -86,7 +86,7 @@ class LocationScaleMixture:
                 total = np.logaddexp(total, np.asarray(scipy.special.logsumexp(terms, axis=axis)))
         return total
 
-    def _at(self, function: Callable[[np.ndarray], np.ndarray], x: object) -> Any:
+    def _in_blocks(self, function: Callable[[np.ndarray], np.ndarray], x: object) -> Any:
         """Apply a function at ``x`` with or without leading axes, in blocks."""
         x = np.asarray(x, dtype=np.float64)
         own_shape = self._inside.shape
@@ -101,15 +101,15 @@ class LocationScaleMixture:
 
     def cdf(self, x: np.ndarray) -> Any:
         """Return P(X <= x); ``x`` has the entries' shape, with or without leading axes."""
-        return self._at(lambda place: self._sum(self._standard.cdf, place) + self.atom * (place >= 0), x)
+        return self._in_blocks(lambda place: self._sum(self._standard.cdf, place) + self.atom * (place >= 0), x)
 
     def below(self, x: np.ndarray) -> np.ndarray:
         """Return P(X < x), which differs from `cdf` at an atom."""
-        return self._at(lambda place: self._sum(self._standard.cdf, place) + self.atom * (place > 0), x)
+        return self._in_blocks(lambda place: self._sum(self._standard.cdf, place) + self.atom * (place > 0), x)
 
     def pdf(self, x: np.ndarray) -> np.ndarray:
         """Return the density of the continuous part."""
-        return self._at(lambda place: self._sum(self._standard.pdf, place, True), x)
+        return self._in_blocks(lambda place: self._sum(self._standard.pdf, place, True), x)
 
     def logpdf(self, x: Any) -> Any:
         """Return the log density; at the atom, the log of its probability."""
@@ -119,7 +119,7 @@ class LocationScaleMixture:
             with np.errstate(divide="ignore"):
                 return np.where((place == 0) & (self.atom > 0), np.log(self.atom), density)
 
-        return self._at(at_places, x)
+        return self._in_blocks(at_places, x)
 
     def logcdf(self, x: np.ndarray) -> np.ndarray:
         """Return log P(X <= x)."""
@@ -128,7 +128,7 @@ class LocationScaleMixture:
             with np.errstate(divide="ignore"):
                 return np.logaddexp(self._log_sum(self._standard.logcdf, place), np.log(self.atom * (place >= 0)))
 
-        return self._at(at_places, x)
+        return self._in_blocks(at_places, x)
 
     def logsf(self, x: np.ndarray) -> np.ndarray:
         """Return log P(X > x)."""
@@ -137,7 +137,7 @@ class LocationScaleMixture:
             with np.errstate(divide="ignore"):
                 return np.logaddexp(self._log_sum(self._standard.logsf, place), np.log(self.atom * (place < 0)))
 
-        return self._at(at_places, x)
+        return self._in_blocks(at_places, x)
 
     def ppf(self, q: float) -> Any:
         """Return the quantile of a level; 0 where the level falls within the atom."""

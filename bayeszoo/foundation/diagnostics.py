@@ -35,7 +35,7 @@ def _arviz() -> Any:
     return array_stats
 
 
-def _once(name: str, draws: np.ndarray, compute: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+def _cached(name: str, draws: np.ndarray, compute: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """Compute a diagnostic of each quantity, shape (chain, draw, ...), or take it from the cache."""
     shape = draws.shape[:2]
     entries = np.ascontiguousarray(np.moveaxis(draws.reshape(*shape, -1), 2, 0), dtype=np.float64)
@@ -99,14 +99,14 @@ def ess(draws: np.ndarray, method: str = "bulk") -> np.ndarray:
     array_stats = _arviz()
     options = {"prob": _TAILS} if method == "tail" else {}
     with np.errstate(divide="ignore", invalid="ignore"):  # constant chains
-        return _once(f"ess {method}", draws, lambda new: array_stats.ess(new, method=method, **options, **_AXES))
+        return _cached(f"ess {method}", draws, lambda new: array_stats.ess(new, method=method, **options, **_AXES))
 
 
 def r_hat(draws: np.ndarray) -> np.ndarray:
     """Return rank-normalized R-hat, the larger of bulk and folded; NaN for constant chains."""
     array_stats = _arviz()
     with np.errstate(divide="ignore", invalid="ignore"):
-        return _once("r_hat", draws, lambda new: array_stats.rhat(new, method="rank", **_AXES))
+        return _cached("r_hat", draws, lambda new: array_stats.rhat(new, method="rank", **_AXES))
 
 
 def relative_efficiency(draws: Iterable[np.ndarray]) -> float:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from bayeszoo.foundation.gate import Check
 
 
-def _same(first: Any, second: Any) -> bool:
+def _equal_fields(first: Any, second: Any) -> bool:
     """Compare class and fields; a number and a tuple differ, although NumPy would broadcast them."""
     if type(first) is not type(second):
         return NotImplemented
@@ -98,7 +98,7 @@ class Model(ABC):
             _refuse_rows_without_names(cls)
         words = re.findall(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z0-9]+|[A-Z]+", cls.__name__)
         cls.name = "_".join(word.lower() for word in words)
-        cls.__eq__ = _same  # type: ignore[method-assign]  # `dataclass` then keeps it
+        cls.__eq__ = _equal_fields  # type: ignore[method-assign]  # `dataclass` then keeps it
 
     def __init__(self, *values: object, **fields: object) -> None:  # `dataclass` replaces it
         raise InputError(

@@ -41,7 +41,7 @@ class Hyperparameter:
     def cast(self, value: object) -> Any:
         """Return the value as float64, or as a tuple of them, or raise an `InputError` that names the field."""
         if self.whole:
-            return _whole(value, self.label)
+            return _count(value, self.label)
         if self.matrix:
             return self._matrix(value)
         return self._entries(value, self.label, len(self.axes))
@@ -184,7 +184,7 @@ def moved[M: DataclassInstance](model: M, sizes: Mapping[str, int]) -> M:
     return _mapped(model, lambda i, declaration, value: declaration.moved(value, i, sizes))
 
 
-def _whole(value: object, label: str) -> int:
+def _count(value: object, label: str) -> int:
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
         raise InputError(f"{label} must be a whole number, got {value!r}", "wrong_type")
     if value < 1:

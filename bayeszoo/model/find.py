@@ -205,7 +205,7 @@ def find_again(name: str, file: OwnFile | None) -> type[Model]:
                 user.note(f"note: the model is {path}:{file.kind}, SHA-256 {file.digest[:12]}, which was named before")
             return _in_file(path, file.kind)
     state = f"is no longer, or no longer the same, at {places[0]}" if places else "has not been named here"
-    return _lent(file) or _asked(file, state)
+    return _lent(file) or _file_of_user(file, state)
 
 
 def _found_again_by_name(name: str) -> type[Model]:
@@ -241,7 +241,7 @@ def _say_if_changed(file: OwnFile, model: type[Model]) -> None:
         warnings.warn(f"{problem}: its numbers may belong to another model", Caution, stacklevel=4)
 
 
-def _asked(file: OwnFile, state: str) -> type[Model]:
+def _file_of_user(file: OwnFile, state: str) -> type[Model]:
     """Ask the user for the file of a class; if nobody can be asked, say how to name it."""
     problem = f"the fit uses {file.kind} in {file.file} (SHA-256 {file.digest[:12]}), which {state}"
     question = f"{problem}. Path of that file, which will be run, or Enter to stop: "

@@ -156,13 +156,13 @@ class OuterIntegrand(Integrand):
         """Return the log density in the coordinates at points (P, D); the last points are cached."""
         if not np.array_equal(points, self._last[0]):
             rows = self._model.inputs.size(self._data)
-            heights = np.concatenate([self._of_few(points[part]) for part in blocks(len(points), rows)])
+            heights = np.concatenate([self._block_heights(points[part]) for part in blocks(len(points), rows)])
             if len(points) < LEAST_KEPT:
                 return heights
             self._last = points, heights
         return self._last[1]
 
-    def _of_few(self, points: np.ndarray) -> np.ndarray:
+    def _block_heights(self, points: np.ndarray) -> np.ndarray:
         quantities = self.quantities(points)
         slopes = self._coordinates.log_slope(points)
         with np.errstate(all="ignore"):  # far from the centre numbers overflow where the density is 0
@@ -217,7 +217,7 @@ def _over_outer(model: Conditional, data: Arrays) -> Integrated:
         line = f"quadrature takes at most {MOST_STATES:,} states over time, and there are {states:,}"
         raise NumericalError(f"{model.name}: {line}; use map, laplace or nuts", "too_large")
     integrand, inner = OuterIntegrand(model, data), partial(model.posterior_given, data=data)
-    inner_of_few, derived = _of_few_entries(model, data), partial(_derived, model)
+    inner_of_few, derived = _posterior_of_probed(model, data), partial(_derived, model)
     exists = _existing(integrand, inner_of_few, derived)
     moments = cache(lambda grid: moments_of(integrand, grid, inner_of_few, derived, exists, PROBED))
     moved = cache(lambda grid: inner_moved(integrand, grid, inner_of_few, moments(grid)))
@@ -362,22 +362,22 @@ def _is_fine(grid: Grid) -> bool:
     return grid.error <= MAX_ERROR and grid.moved <= MAX_MOVED
 
 
-def _of_few_entries(model: Conditional, data: Arrays) -> Inner:
+def _posterior_of_probed(model: Conditional, data: Arrays) -> Inner:
     """Return the posterior of a few entries of the inner parameters, whose quantiles are checked."""
 
     def inner(outer: Params) -> Posterior:
         marginals = model.posterior_given(outer, data).items()
-        return Posterior({name: _few_of(marginal) for name, marginal in marginals}, lambda size, rng: {})
+        return Posterior({name: _probed_entries(marginal) for name, marginal in marginals}, lambda size, rng: {})
 
     return inner
 
 
-def _few_of(marginal: Any) -> Any:
+def _probed_entries(marginal: Any) -> Any:
     """Return the marginals of a few entries along the last axis, which follows that of points."""
     shape = np.shape(marginal.mean())
-    return marginal.entries(_few(shape[-1])) if isinstance(marginal, Frozen) and len(shape) > 1 else marginal
+    return marginal.entries(_probed(shape[-1])) if isinstance(marginal, Frozen) and len(shape) > 1 else marginal
 
 
-def _few(size: int) -> np.ndarray:
+def _probed(size: int) -> np.ndarray:
     """Return `PROBED` numbers below ``size``, evenly spaced, with the first and last."""
     return np.unique(np.linspace(0, max(size - 1, 0), PROBED).astype(int)) if size else np.zeros(0, dtype=int)

@@ -65,7 +65,7 @@ def _changed(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> lis
 def _view(array: Array, indices: Sequence[object], last: Array, source: Source) -> Array | None:
     """Return a view by constant indices, or by codes along one axis; None for other indices."""
     if isinstance(indices[-1], Variable) and indices[-1].type.ndim:
-        return _taken(array, indices, last, source)
+        return _entries_at(array, indices, last, source)
     places = [_place(index, length) for index, length in zip(indices, array.shape, strict=False)]
     places += [(0, 1, length) for length in array.shape[len(places) :]]
     constant_places = [place for place in places if place is not None]
@@ -104,7 +104,7 @@ def _moved(index: str, start: int, step: int) -> str:
     return _sum(str(start), index if step == 1 else f"{step} * {_factor(index)}")
 
 
-def _taken(array: Array, indices: Sequence[Any], codes: Array, source: Source) -> Array | None:
+def _entries_at(array: Array, indices: Sequence[Any], codes: Array, source: Source) -> Array | None:
     """Return the view of entries at codes along one axis."""
     axis, end = len(indices) - 1, len(indices) - 1 + len(codes.shape)
     if any(index != slice(None) for index in indices[:-1]) or indices[-1].type.dtype == "bool":

@@ -145,7 +145,7 @@ def _reduction(kind: type, array: Array, axes: Sequence[int], dtype: str, source
         with source.loops([array.shape[axis] for axis in (*axes, *outer_axes)]) as indices:
             places = dict(zip([*axes, *outer_axes], indices, strict=True))
             total = output.at(*(places[axis] for axis in outer_axes))
-            source.line(f"{total} = {step.format(total, _at(array, places, source))}")
+            source.line(f"{total} = {step.format(total, _entry_at(array, places, source))}")
         return output
     with source.loops([array.shape[axis] for axis in outer_axes]) as outer:
         total = source.assign(start)
@@ -172,7 +172,7 @@ def _ends(dtype: str) -> dict[str, str]:
     return {"-inf": str(ends.min), "inf": str(ends.max)}
 
 
-def _at(array: Array, places: Mapping[int, str], source: Source) -> str:
+def _entry_at(array: Array, places: Mapping[int, str], source: Source) -> str:
     return source.assign(array.at(*(places[axis] for axis in sorted(places))))
 
 
@@ -183,7 +183,7 @@ def _along(
     length = array.shape[axis]
 
     def add(part: str, index: str) -> None:
-        source.line(f"{part} = {step.format(part, _at(array, {**places, axis: index}, source))}")
+        source.line(f"{part} = {step.format(part, _entry_at(array, {**places, axis: index}, source))}")
 
     if length.isdecimal() and int(length) < _MANY:
         with source.loops([length]) as (index,):
@@ -218,5 +218,5 @@ def _checked(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> lis
 
 @write.register(ScalarFromTensor)
 @write.register(TensorFromScalar)
-def _same(op: object, node: object, inputs: Sequence[Array], source: Source) -> list[Array]:
+def _unchanged(op: object, node: object, inputs: Sequence[Array], source: Source) -> list[Array]:
     return list(inputs)

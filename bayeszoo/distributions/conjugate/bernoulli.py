@@ -128,7 +128,7 @@ class Bernoulli(Chance[Trials]):
 
     def entropy(self, params: Params) -> np.ndarray:
         """Return the entropy of a trial, (..., *axes)."""
-        return information.entropy(_both(params[self.names[0]]))
+        return information.entropy(_success_and_failure(params[self.names[0]]))
 
     def entropy_moments(self) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and sd of the entropy, (*axes)."""
@@ -137,9 +137,11 @@ class Bernoulli(Chance[Trials]):
 
     def row_divergence(self, params: Params, other: Self, others: Params) -> np.ndarray:
         """Return KL of a trial, (..., *axes)."""
-        return information.divergence(_both(params[self.names[0]]), _both(others[other.names[0]]))
+        return information.divergence(
+            _success_and_failure(params[self.names[0]]), _success_and_failure(others[other.names[0]])
+        )
 
 
-def _both(success: np.ndarray) -> np.ndarray:
+def _success_and_failure(success: np.ndarray) -> np.ndarray:
     """Return the chances of yes and no, (..., 2)."""
     return np.stack([success, 1 - np.asarray(success)], axis=-1)

@@ -106,7 +106,7 @@ class MultivariateNormal(Block[Moments]):
         zeros = np.zeros(Y.shape)
         return Moments(np.ones(Y.shape[:-1]), Y, self.structure.outer(zeros), zeros)
 
-    def _at(self, rows: Arrays, mean: np.ndarray, factor: np.ndarray) -> np.ndarray:
+    def _densities(self, rows: Arrays, mean: np.ndarray, factor: np.ndarray) -> np.ndarray:
         squares = self.structure.scaled(factor, rows[self.column] - mean[..., None, :])  # (..., *axes, n)
         constant = self.columns * math.log(2 * math.pi) + self.structure.repeat * self.structure.log_det(factor)
         return np.moveaxis(-(constant[..., None] + squares) / 2, -1, -1 - len(self.axes))
@@ -114,7 +114,7 @@ class MultivariateNormal(Block[Moments]):
     def log_density(self, params: Params, rows: Arrays) -> np.ndarray:
         """Log Gaussian density of each row, (..., n, *axes)."""
         mean, covariance = (params[name] for name in self.names)
-        return self._at(rows, np.asarray(mean, dtype=np.float64), self.factors(covariance))
+        return self._densities(rows, np.asarray(mean, dtype=np.float64), self.factors(covariance))
 
     def expected_gap(self) -> np.ndarray:
         """Return the mean of the log density over parameters minus its value at `typical` ones, (*axes)."""

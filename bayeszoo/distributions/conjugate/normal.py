@@ -64,9 +64,9 @@ class Normal(Block[Moments]):
     def means_and_variances(self, params: Params) -> tuple[Any, Any]:
         """Return means and variances from the parameters; known ones have no axes of draws."""
         values = [np.asarray(params[name], dtype=np.float64) for name in self.names]
-        return self._both(values)
+        return self._means_and_variances(values)
 
-    def _both(self, values: list[np.ndarray]) -> tuple[Any, Any]:
+    def _means_and_variances(self, values: list[np.ndarray]) -> tuple[Any, Any]:
         if self.variance is not None:
             return values[0], self.variance
         return (self.m if self.mean_known else values[0]), (1 / values[-1] if self.precision else values[-1])
@@ -101,7 +101,7 @@ class Normal(Block[Moments]):
         zeros = np.zeros(y.shape)
         return Moments(is_observed.astype(np.float64), np.where(is_observed, y, 0.0), zeros, zeros)
 
-    def _at(self, rows: Arrays, mean: npt.ArrayLike, variance: npt.ArrayLike, gap: object = 0.0) -> np.ndarray:
+    def _densities(self, rows: Arrays, mean: npt.ArrayLike, variance: npt.ArrayLike, gap: object = 0.0) -> np.ndarray:
         y = self._column(rows)
         densities = log_normal(y, mean, variance) + gap
         missing = np.isnan(y)
@@ -109,12 +109,12 @@ class Normal(Block[Moments]):
 
     def log_density(self, params: Params, rows: Arrays) -> np.ndarray:
         """Log normal density, (..., n, *axes)."""
-        return self._at(rows, *self._both(self._at_rows(params)))
+        return self._densities(rows, *self._means_and_variances(self._at_rows(params)))
 
     def expected_log_density(self, rows: Arrays) -> np.ndarray:
         """Return the mean of `log_density` over the parameters, (n, *axes)."""
         gap = -1 / self.kappa + (digamma_less_log(self.a) if self.variance is None else 0.0)
-        return self._at(rows, self.m, self._typical_variance, gap / 2)
+        return self._densities(rows, self.m, self._typical_variance, gap / 2)
 
     def expected_squares(self, rows: Arrays) -> np.ndarray:
         """Return the expected squared distance of each row from the mean over the variance, (n, *axes)."""

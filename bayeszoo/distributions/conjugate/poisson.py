@@ -58,17 +58,17 @@ class Poisson(Block[Events]):
         y, exposure, _ = self._counts(rows, 1 + len(self.axes))
         return Events(y, exposure, log_peak(y), np.zeros(y.shape))
 
-    def _at(self, rates: object, rows: Arrays, gap: object = 0.0) -> np.ndarray:
+    def _masses(self, rates: object, rows: Arrays, gap: object = 0.0) -> np.ndarray:
         y, exposure, is_observed = self._counts(rows, 1 + len(self.axes))
         return np.where(is_observed, log_peak(y) - deviance(y, exposure * rates) + y * gap, 0.0)
 
     def log_density(self, params: Params, rows: Arrays) -> np.ndarray:
         """Log Poisson mass, (..., n, *axes)."""
-        return self._at(self._at_rows(params)[0], rows)
+        return self._masses(self._at_rows(params)[0], rows)
 
     def expected_log_density(self, rows: Arrays) -> np.ndarray:
         """Return the mean of `log_density` over the rates, (n, *axes)."""
-        return self._at(self.a / self.b, rows, digamma_less_log(self.a))
+        return self._masses(self.a / self.b, rows, digamma_less_log(self.a))
 
     def updated(self, stats: Events) -> Self:
         """Return Gamma(a + events, rate b + exposure)."""
