@@ -271,7 +271,7 @@ def test_a_sequence_or_document_in_two_files_is_refused(cut):
     said = refused("hmm_gaussian", cut("hmm_gaussian", [310]))
     assert said == "part01.csv: sequence 's10' is in part00.csv too; put all rows of a sequence into one file"
     without = cut("hmm_gaussian", [200, 400], FRAMES["hmm_gaussian"][["y"]])
-    assert refused("hmm_gaussian", without).startswith("the rows of all files are one sequence, which cannot be cut")
+    assert refused("hmm_gaussian", without).startswith("without a column of sequences the rows are one sequence, which cannot")
     words = pd.DataFrame({"document": np.arange(ROWS) // 4, "word": np.tile(["x", "y", "z"], 200), "count": 1})
     said = refused("multinomial_mixture", cut("multinomial_mixture", [302], words))
     assert said == "part01.csv: document '75' is in part00.csv too; put all rows of a document into one file"
