@@ -183,8 +183,8 @@ def test_many_states_and_shapes_not_known():
 
 @pytest.mark.parametrize(
     ("codes", "starts", "message"),
-    [([0] * 4, starts, "starts are the first rows") for starts in ([1], [0, 0], [0, 4], [])]
-    + [([0, code], [0], "codes are columns") for code in (-2, 6)],
+    [([0] * 4, starts, "starts must be the first rows") for starts in ([1], [0, 0], [0, 4], [])]
+    + [([0, code], [0], "codes must be columns") for code in (-2, 6)],
 )
 def test_starts_and_codes_that_are_none_are_refused(codes, starts, message):
     with pytest.raises(ValueError, match=message):
