@@ -1,4 +1,4 @@
-"""Which fits may be drawn together, in which colours, and what may be drawn over them."""
+"""Choice of the fits that are drawn together, their colours, and the lines drawn over them."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ if TYPE_CHECKING:
 
 COLOURS = {"nuts": "#1f5a92", "gibbs": "#1f5a92", "smc": "#2a8f8a", "exact": "#8a8f98", "enumerate": "#8a8f98"}
 COLOURS |= {"advi": "#d9822b", "fullrank_advi": "#b0562f", "laplace": "#7a5ea8", "vb": "#5b9a3c"}
-"""The colour of each method's draws, where no other fit has it; grey for exact fits."""
+"""The preferred colour of each method's draws; grey for exact fits."""
 EXACT, MODE = "#16181d", "#c0392b"
 """The colours of the closed form and of the mode."""
 
 
 def withheld(tree: xr.DataTree) -> str:
-    """Say why no estimate of a fit may be drawn, if none may."""
+    """Return why no estimate of a fit may be drawn; empty if some may."""
     if not Fit(tree).is_shown:
         return "; ".join(failures_of(tree))
     return "" if labels(tree) else components_withheld(tree)
 
 
 def listed(fits: xr.DataTree | Iterable[xr.DataTree]) -> list[xr.DataTree]:
-    """Return one or several fits as a list; `InputError` where there is something else among them."""
+    """Return one or several fits as a list; refuse other objects."""
     trees = cast("list[xr.DataTree]", [fits] if hasattr(fits, "children") else list(fits))
-    if other := [tree for tree in trees if not hasattr(tree, "children")]:  # a mapping gives its names
-        hint = "pass what bz.fit returned, or a list"
+    if other := [tree for tree in trees if not hasattr(tree, "children")]:  # such as the names in a mapping
+        hint = "give a result of bz.fit, or a list of these"
         raise InputError(f"fits are needed, got {type(other[0]).__name__}", "not_a_fit", hint=hint)
     for tree in trees:
-        Fit(tree)  # which refuses fits by group, and anything else that is no fit
+        Fit(tree)  # refuses fits by group and other trees
     return trees
 
 
 def trusted(trees: Sequence[xr.DataTree]) -> list[xr.DataTree]:
-    """Return fits that may all be shown, their components numbered alike; they must be of the same data."""
+    """Return fits with matching numbers of components; refuse withheld fits, and fits of different data."""
     require_same_data([(tree.attrs["data_digest"], tree.attrs["data_source"]) for tree in trees], "fits")
     for tree in trees:
         if why := withheld(tree):
@@ -60,15 +60,15 @@ def trusted(trees: Sequence[xr.DataTree]) -> list[xr.DataTree]:
 
 
 def with_draws(trees: Sequence[xr.DataTree]) -> list[xr.DataTree]:
-    """Return the fits that are more than a point."""
+    """Return the fits that are no point estimates."""
     return [tree for tree in trees if tree.attrs["kind"] != "point estimate"]
 
 
 def drawable(trees: Sequence[xr.DataTree]) -> list[xr.DataTree]:
     """Return the fits that have draws and are not withheld, sampled ones first.
 
-    Independent draws of the exact posterior are left out next to others of the same model: they say nothing that its
-    density does not.
+    Independent draws of the exact posterior are left out next to other fits of the same model, as its density shows the
+    same.
     """
     kept = [tree for tree in with_draws(trees) if not withheld(tree)]
     others = [tree for tree in kept if tree.attrs["method"] != "exact"]
@@ -76,34 +76,33 @@ def drawable(trees: Sequence[xr.DataTree]) -> list[xr.DataTree]:
 
 
 def same_model(trees: Sequence[xr.DataTree]) -> bool:
-    """Say whether fits are of one model with one prior: a closed form or a mode of one is that of all."""
+    """Say whether fits have the same model and prior, so that a closed form or mode of one holds for all."""
     models = [Fit(tree).model for tree in trees]
     priors = [(type(model), json.loads(dumps(fields_of(model)))) for model in models]
     return all(prior == priors[0] for prior in priors)
 
 
 def that_have(trees: Sequence[xr.DataTree], quantities: Sequence[str]) -> list[xr.DataTree]:
-    """Return the fits that have all of the quantities, and mean by them what the first of these does."""
-    those = [tree for tree in trees if set(quantities) <= set(labels(tree))]
-    return [tree for tree in those if all(_means_the_same(those[0], tree, label) for label in quantities)]
+    """Return the fits that have all of the quantities, with the same meaning as in the first of these fits."""
+    with_all = [tree for tree in trees if set(quantities) <= set(labels(tree))]
+    return [tree for tree in with_all if all(_means_the_same(with_all[0], tree, label) for label in quantities)]
 
 
 def _means_the_same(first: xr.DataTree, second: xr.DataTree, label: str) -> bool:
-    """Say whether two fits mean the same by a name: sigma is the sd of Gaussian noise, and a scale of Student's.
+    """Say whether a name has the same meaning in two fits: sigma is the sd of Gaussian noise, but a scale of Student's.
 
-    They do where their models are of one class, a base of both declares the parameter, or their rows have distributions
-    of one kind.
+    It has if the models have one class, a base of both declares the parameter, or rows have one kind of distribution.
     """
-    one, other = type(Fit(first).model), type(Fit(second).model)
-    if one is other:
+    kind, other = type(Fit(first).model), type(Fit(second).model)
+    if kind is other:
         return True
-    shared = [base for base in one.__mro__ if base in other.__mro__]
+    shared = [base for base in kind.__mro__ if base in other.__mro__]
     declared = {name for base in shared for name in vars(base).get("dims", ())}
     return label.partition("[")[0] in declared or _law(first) == _law(second) != ""
 
 
 def _law(tree: xr.DataTree) -> str:
-    """Name the kind of distribution that a row has given the parameters, where the model says it."""
+    """Return the kind of distribution of a row given the parameters; empty if the model does not define it."""
     fit = Fit(tree)
     if not isinstance(fit.model, Observable):
         return ""
@@ -114,29 +113,29 @@ def _law(tree: xr.DataTree) -> str:
 
 
 def one_of_each(tree: xr.DataTree, most: int = 3) -> list[str]:
-    """Return the first entry of each parameter that is not a constant; of a single parameter its first entries."""
-    every = labels(tree)
-    firsts = varying(tree, list({label.partition("[")[0]: label for label in reversed(every)}.values())[::-1])
-    return (firsts if len(firsts) > 1 else every)[:most]
+    """Return the first entry of each parameter that varies; for a single parameter its first entries."""
+    entries = labels(tree)
+    firsts = varying(tree, list({label.partition("[")[0]: label for label in reversed(entries)}.values())[::-1])
+    return (firsts if len(firsts) > 1 else entries)[:most]
 
 
 def at_modes(trees: Sequence[xr.DataTree], drawn: Sequence[xr.DataTree]) -> list[xr.DataTree]:
-    """Return the ``map`` fits to mark in a figure; all fits drawn must be of the same model."""
+    """Return the ``map`` fits to mark in a figure, if all fits drawn have the same model."""
     points = [tree for tree in trees if tree.attrs["method"] == "map" and not withheld(tree)]
     return [tree for tree in points if same_model([*drawn, tree])]
 
 
 def lines(trees: Sequence[xr.DataTree], drawn: Sequence[xr.DataTree]) -> dict[str, bool]:
-    """Say whether ``exact`` and ``mode`` may be drawn: not those whose fit, by ``exact`` or ``map``, is withheld."""
-    held = {tree.attrs["method"] for tree in trees if withheld(tree) and same_model([*drawn[:1], tree])}
-    return {"exact": "exact" not in held, "mode": "map" not in held}
+    """Say whether ``exact`` and ``mode`` may be drawn: not if the fit by ``exact`` or by ``map`` is withheld."""
+    withheld_methods = {tree.attrs["method"] for tree in trees if withheld(tree) and same_model([*drawn[:1], tree])}
+    return {"exact": "exact" not in withheld_methods, "mode": "map" not in withheld_methods}
 
 
 def colours(trees: Sequence[xr.DataTree]) -> list[str]:
-    """Return a colour for each fit, that of its method where no fit before it has it."""
-    own = [COLOURS.get(tree.attrs["method"], pictures.COLOURS[0]) for tree in trees]
-    others = [colour for colour in pictures.COLOURS if colour not in (*own, MODE)]
+    """Return a colour for each fit, that of its method unless an earlier fit has it."""
+    preferred = [COLOURS.get(tree.attrs["method"], pictures.COLOURS[0]) for tree in trees]
+    others = [colour for colour in pictures.COLOURS if colour not in (*preferred, MODE)]
     chosen: list[str] = []
-    for colour in own:
+    for colour in preferred:
         chosen.append(others.pop(0) if colour in chosen and others else colour)
     return chosen

@@ -36,34 +36,34 @@ else:
     xr = lazy_loader.load("xarray")
 
 MOST = 12
-"""Scalars that have a panel, where none are named."""
+"""Most scalars with a panel, if none are named."""
 _CHAINS = pictures.COLOURS[:4]
 
 
 def trace(tree: xr.DataTree, quantities: Sequence[str] | None = None, **options: Any) -> PlotCollection:
-    """Draw each chain of each quantity in the order of its draws: `arviz_plots.plot_trace`.
+    """Draw each chain of each quantity in the order of draws, by `arviz_plots.plot_trace`.
 
     Parameters
     ----------
     tree : xarray.DataTree
-        What `fit` returned, by a sampler.
+        A fit by a sampler.
     quantities : sequence of str, optional
-        Labels of scalars; by default the first `MOST`, and where labels of components mean nothing the quantities that
-        do not depend on them.
+        Labels of scalars; by default the first `MOST`, or if components are withheld the quantities that do not depend
+        on their labels.
     **options
-        Of the ArviZ function.
+        Options of the ArviZ function.
 
     Raises
     ------
     InputError
-        When the fit has no chains, or there is no such quantity.
+        When the fit has no chains, or the quantity does not exist.
     """
     visuals = {"trace": {"width": 0.5, "alpha": 0.85}} | options.pop("visuals", {})
     return _arviz().plot_trace(_chains(tree, quantities), color=_CHAINS, visuals=visuals, **_panels(options))
 
 
 def rank(tree: xr.DataTree, quantities: Sequence[str] | None = None, **options: object) -> PlotCollection:
-    """Draw how the ranks of each chain among all draws are spread, with its envelope: `arviz_plots.plot_rank`.
+    """Draw the distribution of the ranks of each chain among all draws, with its envelope, by `arviz_plots.plot_rank`.
 
     Parameters and errors are those of `trace`. Chains that explore the same posterior stay within the envelope.
     """
@@ -71,7 +71,7 @@ def rank(tree: xr.DataTree, quantities: Sequence[str] | None = None, **options: 
 
 
 def ess(tree: xr.DataTree, quantities: Sequence[str] | None = None, **options: object) -> PlotCollection:
-    """Draw how the effective sample size grows with the draws: `arviz_plots.plot_ess_evolution`.
+    """Draw the effective sample size against the number of draws, by `arviz_plots.plot_ess_evolution`.
 
     Parameters and errors are those of `trace`.
     """
@@ -79,7 +79,7 @@ def ess(tree: xr.DataTree, quantities: Sequence[str] | None = None, **options: o
 
 
 def energy(tree: xr.DataTree, **options: object) -> PlotCollection:
-    """Draw the energies of Hamiltonian Monte Carlo and their transitions: `arviz_plots.plot_energy`.
+    """Draw the energies of Hamiltonian Monte Carlo and their transitions, by `arviz_plots.plot_energy`.
 
     Raises
     ------
@@ -87,7 +87,7 @@ def energy(tree: xr.DataTree, **options: object) -> PlotCollection:
         When the sampler has no energy.
     """
     if "energy" not in tree.children.get("sample_stats", {}):
-        raise InputError(f"{tree.attrs['method']} has no energy", "no_draws", hint="energies are of NUTS")
+        raise InputError(f"{tree.attrs['method']} has no energy", "no_draws", hint="give a fit by nuts")
     from matplotlib.ticker import MaxNLocator
 
     collection = _arviz().plot_energy(tree, **({"backend": "matplotlib"} | options))
@@ -98,7 +98,7 @@ def energy(tree: xr.DataTree, **options: object) -> PlotCollection:
 
 
 def pair(tree: xr.DataTree, quantities: Sequence[str] | None = None, **options: Any) -> PlotCollection:
-    """Draw quantities against each other, divergent transitions marked: `arviz_plots.plot_pair`.
+    """Draw quantities against each other, with divergent transitions marked, by `arviz_plots.plot_pair`.
 
     Parameters and errors are those of `trace`; by default there are at most five quantities.
     """
@@ -108,15 +108,15 @@ def pair(tree: xr.DataTree, quantities: Sequence[str] | None = None, **options: 
 
 
 def khat(tree: xr.DataTree, **options: Any) -> PlotCollection:
-    """Draw the Pareto k-hat of each row of the data left out, as `az.loo` has it: `arviz_plots.plot_khat`.
+    """Draw the Pareto k-hat of leaving out each row, as in `az.loo`, by `arviz_plots.plot_khat`.
 
-    Rows are counted from 1. Above the line, which is at 0.7 or with few draws lower, importance weights cannot be used.
-    Infinite residuals are not drawn: the label of the axis counts these rows.
+    Rows are numbered from 1. Above the line, at 0.7 or lower with few draws, importance weights cannot be used. Rows
+    without a finite k-hat are not drawn; the label of the axis has their number.
 
     Raises
     ------
     InputError
-        When the model does not say how one observation is distributed, there are no draws, or no k-hat is finite.
+        When the model does not define the distribution of an observation, there are no draws, or no k-hat is finite.
     """
     from bayeszoo.answers.averages import importance
 
@@ -145,32 +145,32 @@ def posterior(
     mode: bool = True,
     **options: Any,
 ) -> PlotCollection:
-    """Draw marginal densities of one or several fits, the exact ones and the mode over them: `arviz_plots.plot_dist`.
+    """Draw marginal densities of one or several fits, with exact densities and the mode, by `arviz_plots.plot_dist`.
 
     Parameters
     ----------
     fits : DataTree or sequence of DataTree
-        Fits to the same data. Of point estimates only the mode of the posterior is drawn.
+        Fits to the same data. A point estimate is drawn only as the mode of the posterior.
     quantities : sequence of str, optional
-        Labels of scalars; by default the first `MOST` that are not the same in every draw.
+        Labels of scalars; by default the first `MOST` that vary between draws.
     exact, mode : bool
-        Whether to draw the closed form and the mode, where all fits are of one model with one prior; else neither is.
+        Whether to draw the closed form and the mode, if all fits have the same model and prior; otherwise neither is.
     **options
-        Of the ArviZ function.
+        Options of the ArviZ function.
 
     Returns
     -------
     PlotCollection
-        Draws are coloured by method; the closed-form density, where the model has one, is a dashed black line; the mode
-        of the joint posterior, in the constrained space, is a red dotted one. Where models or priors differ the fits
-        are named with these. Components whose labels mean nothing are numbered alike in all fits.
+        Draws are coloured by method; the closed-form density, if the model has one, is a dashed black line; the mode of
+        the joint posterior, in the constrained space, is a dotted red line. If models or priors differ, names of fits
+        include these. Exchangeable components have matching numbers in all fits.
 
     Raises
     ------
     Untrustworthy
         When the estimates of a fit are withheld.
     InputError
-        When the fits are of different data, or there is no such quantity.
+        When the fits are of different data, or the quantity does not exist.
     """
     trees = choice.trusted(choice.listed(fits))
     drawn = choice.with_draws(trees)
@@ -195,7 +195,7 @@ def posterior(
 
 
 def _over(collection: PlotCollection, curves: xr.Dataset | None, mode: xr.Dataset | None) -> list[Entry]:
-    """Draw the closed form and the mode over densities; return their names and looks."""
+    """Draw the closed form and the mode over densities; return their entries in the legend."""
     from arviz_plots import visuals as marks
 
     entries: list[Entry] = []
@@ -209,15 +209,15 @@ def _over(collection: PlotCollection, curves: xr.Dataset | None, mode: xr.Datase
 
 
 def _mode(trees: Sequence[xr.DataTree], quantities: Sequence[str]) -> xr.Dataset | None:
-    """Return the mode as a fit that was asked for it has it, else as the closed form."""
-    asked_first = sorted(trees, key=lambda tree: tree.attrs["method"] != "map")
-    return next((mode for tree in asked_first if (mode := scalars.modes(tree, quantities)) is not None), None)
+    """Return the mode from a fit by ``map``, else from the closed form."""
+    map_first = sorted(trees, key=lambda tree: tree.attrs["method"] != "map")
+    return next((mode for tree in map_first if (mode := scalars.modes(tree, quantities)) is not None), None)
 
 
 def overlay(fits: xr.DataTree | Sequence[xr.DataTree], **options: Any) -> PlotCollection:
-    """Draw the first entry of each parameter as `posterior` does, of those fits that have them and may be shown.
+    """Draw the first entry of each parameter by `posterior`, for fits that have them and may be shown.
 
-    Closed form and mode are not drawn where the fit by ``exact`` or by ``map`` is withheld.
+    Closed form and mode are not drawn if the fit by ``exact`` or by ``map`` is withheld.
 
     Raises
     ------
@@ -236,7 +236,7 @@ def overlay(fits: xr.DataTree | Sequence[xr.DataTree], **options: Any) -> PlotCo
 def forest(
     fits: xr.DataTree | Sequence[xr.DataTree], quantities: Sequence[str] | None = None, **options: object
 ) -> PlotCollection:
-    """Draw the intervals of quantities that are measured alike, of one or several fits: `arviz_plots.plot_forest`.
+    """Draw the intervals of quantities of equal units, for one or several fits, by `arviz_plots.plot_forest`.
 
     Parameters and errors are those of `posterior`; by default there are at most 36 quantities.
     """
@@ -251,28 +251,28 @@ def forest(
 def shrinkage(
     approximation: xr.DataTree, reference: xr.DataTree, quantities: Sequence[str] | None = None, **options: object
 ) -> PlotCollection:
-    """Draw how much too narrow an approximation is, as ADVI against NUTS: `arviz_plots.plot_forest`.
+    """Draw how much an approximation is too narrow, such as ADVI against NUTS, by `arviz_plots.plot_forest`.
 
     Parameters
     ----------
     approximation, reference : xarray.DataTree
         Fits of one model with one prior to the same data, such as by ``advi`` and by ``nuts``.
     quantities, **options
-        As of `posterior`; by default there are at most 24 quantities. Those whose standard deviation is 0 or not finite
-        are left out.
+        As for `posterior`; by default at most 24 quantities. Quantities whose standard deviation is 0 or not finite are
+        left out.
 
     Returns
     -------
     PlotCollection
-        Each quantity less the mean of the reference, over its standard deviation: the reference's intervals are all
-        alike: short intervals are overconfident, shifted ones are biased. The labels give the ratio of the standard
-        deviations.
+        Each quantity minus the mean of the reference, divided by its standard deviation, so that all intervals of the
+        reference are equal. Short intervals are overconfident, shifted ones are biased. The labels give the ratio of
+        the standard deviations.
 
     Raises
     ------
     Untrustworthy
-        When the estimates of the reference are withheld; those of the approximation are drawn all the same, as what is
-        wrong with them is the point, and the legend says that they are withheld.
+        When the estimates of the reference are withheld. Those of the approximation are drawn even if withheld, as the
+        picture shows their errors, and the legend says so.
     InputError
         When the fits are of different data, models or priors, or no quantity can be compared.
     """
@@ -286,8 +286,8 @@ def shrinkage(
     chosen = scalars.finite(trees[1], scalars.measurable(trees[0], wanted))[: 2 * MOST if quantities is None else None]
     if not chosen:
         raise InputError("no quantity has a standard deviation that is finite and not 0", "no_quantity")
-    held = [" (withheld)" * bool(choice.withheld(tree)) for tree in trees]
-    names = [name + why for name, why in zip(names_of(trees), held, strict=True)]
+    marks = [" (withheld)" * bool(choice.withheld(tree)) for tree in trees]
+    names = [name + mark for name, mark in zip(names_of(trees), marks, strict=True)]
     draws = {name: scalars.draws_of(tree, chosen) for name, tree in zip(names, trees, strict=True)}
     first, second = draws.values()
     mean, sd = first.mean(("chain", "draw")), first.std(("chain", "draw"))
@@ -305,7 +305,7 @@ def _forest(draws: dict[str, xr.Dataset], trees: Sequence[xr.DataTree], options:
         "figure_kwargs": _forest_size(together["quantity"].to_numpy(), len(draws)),
         "labels": ["quantity"],
         "ci_probs": (0.5, 0.95),
-        "stats": {name: {"skipna": True} for name in ("trunk", "twig", "point_estimate")},  # of shorter fits
+        "stats": {name: {"skipna": True} for name in ("trunk", "twig", "point_estimate")},  # shorter fits end in NaN
         **({"color": colours} if several else {}),
     }
     looks = {} if several else {name: {"color": colours[0]} for name in ("trunk", "twig")}
@@ -316,30 +316,30 @@ def _forest(draws: dict[str, xr.Dataset], trees: Sequence[xr.DataTree], options:
         _legend(
             collection, [(name, {"color": colour, "width": 2.0}) for name, colour in zip(draws, colours, strict=True)]
         )
-    _laid_out(collection).axes[0].set_axis_off()  # the axis of the labels, which measures nothing
+    _laid_out(collection).axes[0].set_axis_off()  # the axis of the labels has no scale
     return collection
 
 
 def _forest_size(names: np.ndarray, fits: int) -> dict[str, Any]:
-    """Return the size of the figure and the widths of its columns, in inches; ArviZ does not measure the names."""
+    """Return the size of the figure and the widths of its columns, in inches, by the lengths of names."""
     rows = max(3.0, len(names) * (1.6 + fits) / 1.6)
     beside = min(max(2.5, 0.085 * max(len(str(name)) for name in names)), 8.0)
-    height = 0.6 + 0.16 * rows + 0.3 * fits * (fits > 1)  # the last is for the legend
+    height = 0.6 + 0.16 * rows + 0.3 * fits * (fits > 1)  # with room for the legend
     return {"figsize": (5 + beside, height), "width_ratios": [beside, 5.0]}
 
 
-# Quantities that are drawn
+# Drawn quantities
 
 
 def _arviz() -> Any:
-    """Import ArviZ's plots; they take datasets, which their annotations do not say."""
+    """Return ArviZ's plots; they accept datasets, but their annotations do not."""
     import arviz_plots
 
     return arviz_plots
 
 
 def _chains(tree: xr.DataTree, quantities: Sequence[str] | None) -> xr.DataTree:
-    """Return the draws of a sampler, with what it says of them."""
+    """Return the draws of a sampler, with its marks of divergences."""
     if tree.attrs["kind"] != "sampled":
         raise InputError(f"{tree.attrs['method']} has no chains", "no_draws", hint="give a fit by nuts, gibbs or smc")
     groups = scalars.free_of_labels(tree) if quantities is None else (*scalars.GROUPS, "invariants")
@@ -351,7 +351,7 @@ def _chains(tree: xr.DataTree, quantities: Sequence[str] | None) -> xr.DataTree:
 
 
 def _named(options: dict[str, Any]) -> dict[str, Any]:
-    """Label panels by the quantity alone."""
+    """Add options that label panels by the quantity alone."""
     from arviz_base.labels import NoVarLabeller
 
     return {"labeller": NoVarLabeller(), "backend": "matplotlib"} | options
@@ -362,7 +362,7 @@ def _panels(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _legend(collection: PlotCollection, entries: Sequence[Entry]) -> None:
-    """Say below the figure which line is what, in as many columns as there is room for."""
+    """Put a legend below the figure, in as many columns as fit."""
     from arviz_plots.backend.matplotlib import legend
 
     room = int(14 * _laid_out(collection).get_figwidth())  # characters in a line
@@ -373,7 +373,7 @@ def _legend(collection: PlotCollection, entries: Sequence[Entry]) -> None:
 
 
 def _laid_out(collection: PlotCollection) -> Figure:
-    """Return the figure, with room for its legend where it has no layout of its own."""
+    """Return the figure, with a layout that leaves room for its legend."""
     figure: Figure = collection.viz["figure"].item()
     if figure.get_layout_engine() is None:
         figure.set_layout_engine("constrained")

@@ -1,4 +1,4 @@
-"""The graph of a model as a textbook draws it: what depends on nothing above, plates as boxes, data shaded."""
+"""The graph of a model as in a textbook: roots at the top, plates as boxes, data shaded."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
     from bayeszoo.model.base import Model
 
 _DOWN, _GAP, _HEIGHT, _LETTER = 1.15, 0.45, 0.62, 0.075
-"""Inches from layer to layer, between nodes of a layer, of a node, and of a letter in it."""
+"""Inches between layers, between nodes of a layer, and of the height of a node and the width of a letter."""
 _INK, _SHADE, _PLATE = "#30343b", "#d5dae1", "#8a8f98"
 
 
 def declared(model: Model, data: Arrays | None = None) -> pm.Model:
-    """Declare a model as the textbook does: for the data, or a few simulated rows, or else its first example."""
+    """Declare the textbook's model for the data, by default for a few simulated rows, or else its first example."""
     if data is None:
         data = model.simulate(np.random.default_rng(0), 3)[1] if simulates(type(model)) else example(model)
     return model.declare(data)
 
 
 def model_svg(model: Model, data: Arrays | None = None) -> bytes:
-    """Return the graph of a model as SVG; the sizes of the data, by default a few simulated rows, are on the plates."""
+    """Return the graph of a model as SVG; plates have the sizes of the data, by default a few simulated rows."""
     pymc_model = declared(model, data)
     return style.svg(lambda: draw(pymc_model))
 
@@ -51,14 +51,14 @@ def write_graph(model: Model, path: Path, overwrite: bool = False) -> Path:
 
 
 def _of_a_draw(graph_of: Callable[[pm.Model], object], pymc_model: pm.Model, attempts: int = 20) -> Any:
-    """Return a graph by PyMC, which draws from the prior to know sizes; NumPy refuses, say, a huge Poisson mean."""
+    """Return a graph by PyMC, which draws from the prior for sizes; try again if NumPy refuses a draw."""
     from pymc.pytensorf import find_rng_nodes, reseed_rngs
 
     from bayeszoo.compile.function import without_c
 
     generators = find_rng_nodes(pymc_model.basic_RVs)
     for seed in range(attempts):
-        reseed_rngs(generators, seed)  # or each attempt would draw the same numbers
+        reseed_rngs(generators, seed)  # otherwise each attempt would draw the same numbers
         try:
             with without_c():
                 return graph_of(pymc_model)
@@ -72,54 +72,56 @@ def _of_a_draw(graph_of: Callable[[pm.Model], object], pymc_model: pm.Model, att
 def textbook(pymc_model: pm.Model) -> nx.DiGraph:
     """Return PyMC's graph of a model without the numbers of the prior and the copies of observed variables.
 
-    PyMC holds the numbers of the prior as data without axes. Nodes are in the order of declaration and have ``words``,
-    ``observed`` and ``random``.
+    PyMC stores the numbers of the prior as data without axes. Nodes are in order of declaration and have ``words``,
+    ``plate``, ``observed`` and ``random``.
     """
     import networkx as nx
     import pymc as pm
 
-    whole = _of_a_draw(pm.model_to_networkx, pymc_model)
+    graph_of_pymc = _of_a_draw(pm.model_to_networkx, pymc_model)
     variables = {_key(variable): variable for variable in pymc_model.named_vars.values()}
     observed = {_key(variable) for variable in pymc_model.observed_RVs}
     left_out = {_key(v) for v in pymc_model.data_vars if v.name not in pymc_model.named_vars_to_dims}
     left_out |= {
         name
-        for name in whole.nodes - observed
-        if not list(whole.successors(name)) and observed & set(whole.predecessors(name))
+        for name in graph_of_pymc.nodes - observed
+        if not list(graph_of_pymc.successors(name)) and observed & set(graph_of_pymc.predecessors(name))
     }
     fixed = observed | {_key(variable) for variable in (*pymc_model.potentials, *pymc_model.data_vars)}
     graph = nx.DiGraph()
-    for name in [name for name in variables if name in whole.nodes - left_out]:
-        is_random = whole.nodes[name].get("shape", "ellipse") == "ellipse"
-        plate = str(whole.nodes[name].get("cluster") or "").removeprefix("cluster")
+    for name in [name for name in variables if name in graph_of_pymc.nodes - left_out]:
+        is_random = graph_of_pymc.nodes[name].get("shape", "ellipse") == "ellipse"
+        plate = str(graph_of_pymc.nodes[name].get("cluster") or "").removeprefix("cluster")
         words = _words(variables[name], pymc_model)
         graph.add_node(name, words=words, plate=plate, observed=name in fixed, random=is_random)
-    graph.add_edges_from(sorted((parent, child) for parent, child in whole.edges if parent in graph and child in graph))
+    graph.add_edges_from(
+        sorted((parent, child) for parent, child in graph_of_pymc.edges if parent in graph and child in graph)
+    )
     return graph
 
 
 def _key(variable: Any) -> str:
-    """Return what PyMC's graphs call a variable."""
+    """Return the name of a variable in PyMC's graphs."""
     return str(variable.name).replace(":", "&")
 
 
 def _words(variable: Any, pymc_model: pm.Model) -> str:
-    """Return a name and, of a random variable, its distribution."""
+    """Return the name of a variable, and the distribution of a random one."""
     kind = getattr(variable.owner.op, "_print_name", [""])[0] if variable in pymc_model.basic_RVs else ""
     return str(variable.name) if not kind or kind.startswith("CustomDist") else f"{variable.name}\n~ {kind}"
 
 
 def as_mermaid(pymc_model: pm.Model) -> str:
-    """Draw a model in Mermaid's language."""
+    """Return a model in Mermaid's language."""
     import pymc as pm
 
     return str(_of_a_draw(pm.model_to_mermaid, pymc_model))
 
 
 def as_text(pymc_model: pm.Model) -> list[str]:
-    """Draw a PyMC model as lines of text: a variable is to the right of its parents, which are named behind an arrow.
+    """Return a PyMC model as lines of text: a variable is indented more than its parents, which follow an arrow.
 
-    What there is one of along each of some axes has these in brackets.
+    The axes of a variable are in brackets.
     """
     import networkx as nx
 
@@ -139,7 +141,7 @@ def as_text(pymc_model: pm.Model) -> list[str]:
 def draw(pymc_model: pm.Model) -> Figure:
     """Draw a PyMC model in layers: random variables as ellipses, others as boxes, observed ones shaded.
 
-    A variable that there is one of along each of some axes has a frame (a plate) that names these.
+    A variable with axes has a frame (a plate) that names them.
     """
     from matplotlib.figure import Figure
     from matplotlib.patches import FancyArrowPatch
@@ -166,12 +168,12 @@ def draw(pymc_model: pm.Model) -> Figure:
 
 
 def _places(graph: nx.DiGraph, across: float) -> dict[str, tuple[float, float]]:
-    """Return the middle of each node in inches: a layer is one step above its first child, below its parents."""
+    """Return the middle of each node in inches; a node is one layer above its first child, and below its parents."""
     import networkx as nx
 
     places: dict[str, tuple[float, float]] = {}
 
-    def above(name: str) -> float:  # the middle of its parents, so that edges cross little
+    def above(name: str) -> float:  # mean place of its parents, to reduce crossings of edges
         parents = [places[parent][0] for parent in graph.predecessors(name)]
         return sum(parents) / max(len(parents), 1)
 
@@ -198,7 +200,7 @@ def _draw_node(axes: Axes, node: Mapping[str, Any], middle: tuple[float, float],
         left, bottom, height = x - width / 2 - 0.07, y - _HEIGHT / 2 - 0.24, _HEIGHT + 0.3
         style = "round,pad=0.05,rounding_size=0.1"
         axes.add_patch(FancyBboxPatch((left, bottom), width + 0.14, height, style, fill=False, ec=_PLATE, lw=0.8))
-        back = {"fc": "white", "ec": "none", "pad": 0.6}  # above the edges that pass
+        back = {"fc": "white", "ec": "none", "pad": 0.6}  # over passing edges
         words = axes.text(x + width / 2 + 0.05, bottom + 0.07, node["plate"], color=_INK, fontsize=7, zorder=2.5)
         words.set(ha="right", va="center", bbox=back, parse_math=False)
     return shape

@@ -24,25 +24,25 @@ def plot_density(answer: Densities) -> Figure:
     Parameters
     ----------
     answer : Densities
-        What `density` returned.
+        Result of `density`.
 
     Returns
     -------
     matplotlib.figure.Figure
-        Made without pyplot. Of several columns there are the bandwidths alone.
+        Made without pyplot. For several columns only the bandwidths are drawn.
     """
     is_one = len(answer.scale) == 1
-    figure, every = panels(2 if is_one else 1, 4.4, 3.2)
+    figure, axes = panels(2 if is_one else 1, 4.4, 3.2)
     if is_one:
-        _draw_densities(answer, every[0])
+        _draw_densities(answer, axes[0])
     for (name, density), colour in zip(answer.each.items(), _colours(len(answer.each)), strict=True):
         bandwidths, weights = density.pseudo
         step = np.gradient(bandwidths)
-        every[-1].plot(bandwidths, weights / step, color=colour, label=short(name))
-        every[-1].axvline(density.bandwidth, color=colour, linestyle=":")
-    every[-1].set(xlabel="bandwidth", ylabel="pseudo-posterior density")
+        axes[-1].plot(bandwidths, weights / step, color=colour, label=short(name))
+        axes[-1].axvline(density.bandwidth, color=colour, linestyle=":")
+    axes[-1].set(xlabel="bandwidth", ylabel="pseudo-posterior density")
     if len(answer.each) > 1:
-        every[0].legend()
+        axes[0].legend()
     return figure
 
 
@@ -58,7 +58,7 @@ def _draw_densities(answer: Densities, panel: Axes) -> None:
         panel.plot(center + scale * x, averaged, color=colour, linestyle="--", linewidth=0.8)
         places = center + scale * density.rows[:, 0]
         panel.plot(places, np.zeros(len(places)), "|", color=colour, markersize=6, alpha=0.6)
-    panel.set(xlabel="value", ylabel="density (dashed: bandwidth averaged over)")
+    panel.set(xlabel="value", ylabel="density (dashed: averaged over bandwidths)")
 
 
 def _colours(count: int) -> list[str]:
@@ -71,7 +71,7 @@ def plot_neighbours(answer: Neighbours) -> Figure:
     Parameters
     ----------
     answer : Neighbours
-        What `knn` returned.
+        Result of `knn`.
 
     Returns
     -------

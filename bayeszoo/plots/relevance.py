@@ -1,4 +1,4 @@
-"""The picture of the lengths that the evidence chooses, one for each feature: which of them matter to a function."""
+"""The picture of the lengths of features chosen by the evidence, which shows the relevant features of a function."""
 
 from __future__ import annotations
 
@@ -19,42 +19,43 @@ HINT = 'bz.empirical_bayes(model, data, over="scale") of gaussian_process, over=
 
 
 def relevance(chosen: EmpiricalBayes, data: object) -> dict[str, float]:
-    """Return the standard deviation of each feature over its length: 0 where the length goes to infinity."""
-    known, names = read(chosen.model, data), [name for name in chosen.over if name in ("scale", "length")]
-    if "X" not in known or not any(np.ndim(getattr(chosen.model, name)) for name in names):
+    """Return the standard deviation of each feature divided by its length, 0 where the length goes to infinity."""
+    rows, names = read(chosen.model, data), [name for name in chosen.over if name in ("scale", "length")]
+    if "X" not in rows or not any(np.ndim(getattr(chosen.model, name)) for name in names):
         raise InputError("there is no length for each feature to draw", "no_capability", hint=HINT)
     if not chosen.is_shown:
         raise Untrustworthy(f"the lengths are withheld: {'; '.join(chosen.reasons)}", "withheld")
     model: Any = chosen.model
-    own = model.length if "length" in names else 1.0
-    lengths = np.broadcast_to(np.asarray(model.scale) * np.asarray(own), known["X"].shape[1]).astype(np.float64).copy()
-    for i, feature in enumerate(known["feature"]):
+    length = np.asarray(model.length if "length" in names else 1.0)
+    lengths = np.broadcast_to(np.asarray(model.scale) * length, rows["X"].shape[1]).astype(np.float64).copy()
+    for i, feature in enumerate(rows["feature"]):
         if any(chosen.limits.get(f"{name}[{feature}]") == math.inf for name in names):
             lengths[i] = math.inf
-    return dict(zip(map(str, known["feature"]), (known["X"].std(axis=0) / lengths).tolist(), strict=True))
+    return dict(zip(map(str, rows["feature"]), (rows["X"].std(axis=0) / lengths).tolist(), strict=True))
 
 
 def plot_relevance(chosen: EmpiricalBayes, data: object) -> Figure:
-    """Draw how much each feature matters to a function: its standard deviation over its length.
+    """Draw the relevance of each feature of a function: its standard deviation divided by its length.
 
     Parameters
     ----------
     chosen : EmpiricalBayes
-        What `empirical_bayes` returned of a length for each feature: ``over="scale"`` of ``gaussian_process``, or
-        ``over="length"`` of ``gaussian_process_classification`` with a length each.
+        Result of `empirical_bayes` with a length for each feature: ``over="scale"`` of ``gaussian_process``, or
+        ``over="length"`` of ``gaussian_process_classification`` with a length for each feature.
     data : Data or anything that `read` takes
-        The data that it was given.
+        The data of `empirical_bayes`.
 
     Returns
     -------
     matplotlib.figure.Figure
-        A bar a feature, the largest above. At 1 the function changes over a standard deviation of the feature; at 0
-        the length goes to infinity, and it does not depend on the feature (automatic relevance determination).
+        A bar for each feature, the largest at the top. At 1 the function changes over a standard deviation of the
+        feature; at 0 the length is infinite, and the function does not depend on the feature (automatic relevance
+        determination).
 
     Raises
     ------
     InputError
-        When there is no length for each feature.
+        When features do not have separate lengths.
     Untrustworthy
         When the search for the lengths did not end at a maximum.
     """

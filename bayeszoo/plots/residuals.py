@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MAX_POINTS = 1000
-"""Points that are drawn as vectors; more become one image."""
+"""Most points that are drawn as vectors; more become one image."""
 _DARK, _PALE, _LOUD = "#1f4e79", "#c9d8e6", "#c0392b"
 
 
@@ -33,26 +33,26 @@ def plot_residuals(source: xr.DataTree | pd.DataFrame, *, seed: int | np.random.
     Parameters
     ----------
     source : xarray.DataTree or pandas.DataFrame
-        A fit, or what `residuals` returned for it.
+        A fit, or the result of `residuals` for it.
     seed : int or numpy.random.Generator
-        As in `residuals`.
+        As for `residuals`.
 
     Returns
     -------
     matplotlib.figure.Figure
-        Three axes. Where all rows are predicted alike, residuals are drawn against the number of the row.
+        Three axes. If all rows have the same prediction, residuals are drawn against the row number.
 
     Raises
     ------
     Untrustworthy, InputError
-        As `residuals`; or the data frame is not one of its.
+        As for `residuals`; or when the data frame is not from `residuals`.
     """
     import pandas as pd
 
     frame = source if isinstance(source, pd.DataFrame) else residuals(source, seed=seed)
     if not {"normal_score", "band_lower", "pit"} <= set(frame.columns) or "basis" not in frame.attrs:
         raise InputError(
-            "the data frame is not one that bz.residuals returned", "not_a_fit", hint="give it whole, or give the fit"
+            "the data frame is not a result of bz.residuals", "not_a_fit", hint="give the whole result, or the fit"
         )
     figure, (qq, scatter, histogram) = panels(3, 4.5, 4.2)
     _draw_qq(qq, frame)
@@ -64,38 +64,38 @@ def plot_residuals(source: xr.DataTree | pd.DataFrame, *, seed: int | np.random.
 
 
 def _draw_qq(axes: Axes, frame: pd.DataFrame) -> None:
-    known = frame.dropna(subset=["normal_score"]).sort_values("theoretical")
-    if known["theoretical"].isna().all():  # none is known, or not of all rows, as the band is
+    rows = frame.dropna(subset=["normal_score"]).sort_values("theoretical")
+    if rows["theoretical"].isna().all():  # all scores are withheld, or the band is
         return _say_nothing(axes, "normal scores")
-    x, scores, outside = known["theoretical"], known["normal_score"], known["outside"]
+    x, scores, outside = rows["theoretical"], rows["normal_score"], rows["outside"]
     band = f"simultaneous {frame.attrs['band']:.0%} band"
-    axes.fill_between(x, known["band_lower"], known["band_upper"], color=_PALE, label=band)
+    axes.fill_between(x, rows["band_lower"], rows["band_upper"], color=_PALE, label=band)
     axes.axline((0, 0), slope=1, color="grey", linewidth=0.8)
-    finite = known[["normal_score", "band_lower", "band_upper"]].to_numpy()
-    edge = 1.1 * float(np.max(np.abs(finite[np.isfinite(finite)])))  # where scores are drawn that are not finite
-    look: dict[str, Any] = {"markersize": 3, "rasterized": len(known) > MAX_POINTS}
+    finite = rows[["normal_score", "band_lower", "band_upper"]].to_numpy()
+    edge = 1.1 * float(np.max(np.abs(finite[np.isfinite(finite)])))  # infinite scores are drawn there
+    look: dict[str, Any] = {"markersize": 3, "rasterized": len(rows) > MAX_POINTS}
     axes.plot(x[~outside], scores[~outside].clip(-edge, edge), "o", color=_DARK, **look)
     if outside.any():
         axes.plot(x[outside], scores[outside].clip(-edge, edge), "o", color=_LOUD, label="outside the band", **look)
     infinite = int(np.isinf(scores).sum())
-    title = f"{int(outside.sum())} of {len(known)} rows outside the band"
+    title = f"{int(outside.sum())} of {len(rows)} rows outside the band"
     title += f"\n{infinite} infinite, at the edge" if infinite else ""
     axes.set(xlabel="expected normal score (Blom)", ylabel="normal score of the PIT", title=title)
     axes.legend(loc="upper left", fontsize="small", frameon=False)
 
 
 def _draw_scatter(axes: Axes, frame: pd.DataFrame) -> None:
-    known = frame.dropna(subset=["mean", "residual"])
-    known = known[np.isfinite(known["residual"])]
-    if known.empty:
+    rows = frame.dropna(subset=["mean", "residual"])
+    rows = rows[np.isfinite(rows["residual"])]
+    if rows.empty:
         return _say_nothing(axes, "residuals")
-    mean = known["mean"].to_numpy()
-    alike = np.ptp(mean) <= 1e-9 * np.max(np.abs(mean))
-    x, many = known.index.to_numpy() if alike else mean, len(known) > MAX_POINTS
-    axes.plot(x, known["residual"], "o", color=_DARK, markersize=3, alpha=0.1 if many else 0.7, rasterized=many)
+    mean = rows["mean"].to_numpy()
+    is_constant = np.ptp(mean) <= 1e-9 * np.max(np.abs(mean))
+    x, has_many = rows.index.to_numpy() if is_constant else mean, len(rows) > MAX_POINTS
+    axes.plot(x, rows["residual"], "o", color=_DARK, markersize=3, alpha=0.1 if has_many else 0.7, rasterized=has_many)
     axes.axhline(0, color="grey", linewidth=0.8)
-    axes.set(xlabel="row" if alike else "predicted mean", ylabel="residual (observed less predicted mean)")
-    axes.set_title("all rows are predicted alike" if alike else "residuals")
+    axes.set(xlabel="row" if is_constant else "predicted mean", ylabel="residual (observed less predicted mean)")
+    axes.set_title("all rows are predicted alike" if is_constant else "residuals")
 
 
 def _draw_pits(axes: Axes, pits: np.ndarray) -> None:
@@ -128,18 +128,18 @@ def plot_predictive_check(
     Parameters
     ----------
     tree, statistics, replicates, seed
-        As in `predictive_check`: with the same they give the same numbers.
+        As for `predictive_check`; equal arguments give equal numbers.
 
     Returns
     -------
     matplotlib.figure.Figure
-        One axes for each quantity: a histogram of the replicates, and the observed quantity, as a line, or where it
-        depends on the parameters as a second histogram.
+        One axes for each quantity: a histogram of the replicates, and the observed quantity as a line, or as a second
+        histogram if it depends on the parameters.
 
     Raises
     ------
     Untrustworthy, InputError
-        As `predictive_check`.
+        As for `predictive_check`.
     """
     figure = draw_replicates(replicate(tree, statistics, replicates=replicates, seed=seed))
     figure.suptitle(f"{tree.attrs['model']}, {tree.attrs['method']}: posterior predictive checks", fontsize="medium")
@@ -148,17 +148,17 @@ def plot_predictive_check(
 
 def draw_replicates(replicates: Replicates) -> Figure:
     """Draw each quantity of replicated data sets and the observed one."""
-    figure, every = panels(len(replicates.replicated), 3.6, 3.0, across=4)
-    for axes, (name, replicated) in zip(every, replicates.replicated.items(), strict=True):
+    figure, all_axes = panels(len(replicates.replicated), 3.6, 3.0, across=4)
+    for axes, (name, replicated) in zip(all_axes, replicates.replicated.items(), strict=True):
         _draw_quantity(axes, name, replicates.observed[name], replicated)
     return figure
 
 
 def _draw_quantity(axes: Axes, name: str, observed: np.ndarray, replicated: np.ndarray) -> None:
-    both = np.concatenate([observed, replicated])
-    if not np.isfinite(both).all():
+    values = np.concatenate([observed, replicated])
+    if not np.isfinite(values).all():
         return _say_nothing(axes, name)
-    edges = _edges(replicated, both)
+    edges = _edges(replicated, values)
     axes.hist(replicated, bins=edges, color=_PALE, label="replicates")
     if np.ptp(observed) == 0:
         axes.axvline(observed[0], color=_LOUD, label="observed")
@@ -170,11 +170,11 @@ def _draw_quantity(axes: Axes, name: str, observed: np.ndarray, replicated: np.n
     axes.legend(loc="best", fontsize="small", frameon=False)
 
 
-def _edges(values: np.ndarray, both: np.ndarray) -> Any:
-    """Return the edges of bins over all values, as wide as suits the first; whole numbers have bins of their own."""
-    low, high = float(both.min()), float(both.max())
-    if np.all(both == np.round(both)) and high - low <= 60:
+def _edges(replicated: np.ndarray, values: np.ndarray) -> Any:
+    """Return edges of bins over all values, with a width suited to ``values``; each whole number has a bin."""
+    low, high = float(values.min()), float(values.max())
+    if np.all(values == np.round(values)) and high - low <= 60:
         return np.arange(low - 0.5, high + 1)
-    spread = np.quantile(values, [0.025, 0.975])
+    spread = np.quantile(replicated, [0.025, 0.975])
     width = max(float(spread[1] - spread[0]) / 20, (high - low) / 200, 1e-9 * max(abs(low), abs(high), 1e-300))
     return low + width * np.arange(-1, math.ceil((high - low) / width) + 2)

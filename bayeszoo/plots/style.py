@@ -1,4 +1,4 @@
-"""Pictures for a page: SVG in one style, the same bytes each time, as data URIs."""
+"""Pictures for a page: SVG in one style, with reproducible bytes, as data URIs."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLOURS = ["#1f5a92", "#d9822b", "#5b9a3c", "#7a5ea8", "#c0392b", "#2a8f8a", "#8a6d3b", "#5d636d"]
-"""Colours of things to be told apart, in order."""
+"""Colours of distinct items, in order."""
 MAX_NAME, _TITLE = 40, 36
-"""Characters of a user's name in a line, and in one above a panel."""
+"""Most characters of a user's name in a line, and in a title of a panel."""
 _INK, _PALE = "#30343b", "#c9ced6"
 STYLE: dict[str, Any] = {
     "figure.constrained_layout.use": True,
     "figure.dpi": 100.0,
-    "figure.facecolor": "white",  # from which ArviZ takes the colour of its text
+    "figure.facecolor": "white",  # ArviZ derives the colour of its text from it
     "savefig.facecolor": "none",
     "axes.facecolor": "none",
     "axes.edgecolor": "#8a8f98",
@@ -50,19 +50,19 @@ STYLE: dict[str, Any] = {
     "ytick.labelsize": 8.0,
     "xtick.major.width": 0.7,
     "ytick.major.width": 0.7,
-    "svg.fonttype": "path",  # the same on every machine, and no text of a user's is markup
-    "svg.hashsalt": "bayeszoo",  # else the names of clips differ from run to run
+    "svg.fonttype": "path",  # the same on every machine, and a user's text is no markup
+    "svg.hashsalt": "bayeszoo",  # otherwise names of clips would change between runs
     "text.parse_math": False,  # a column may be called $x_1
     "text.usetex": False,
 }
-"""Settings of Matplotlib: no background, ink for both a light and an inverted page."""
+"""Settings of Matplotlib: no background, and ink for light and inverted pages."""
 
 
 @contextmanager
 def styled(background: str = "none") -> Iterator[None]:
-    """Draw in the style of the report; a file that is looked at by itself needs a ``background``.
+    """Draw in the style of the report; a separate file needs a ``background``.
 
-    A character of a user's that the font does not have, such as an emoji, is a box, and no matter for a warning.
+    A user's character that the font lacks, such as an emoji, becomes a box without a warning.
     """
     import matplotlib
 
@@ -79,32 +79,32 @@ def styled(background: str = "none") -> Iterator[None]:
 def panels(
     count: int, width: float, height: float, across: int | None = None, **options: Any
 ) -> tuple[Figure, list[Axes]]:
-    """Return a figure made without pyplot and its panels, ``across`` in a row, each of a size in inches."""
+    """Return a figure made without pyplot and its panels, ``across`` in a row, each with a size in inches."""
     from matplotlib.figure import Figure
 
     across = min(count, across or count)
     down = -(-count // across)
     figure = Figure(figsize=(width * across, height * down), layout="constrained")
-    every = figure.subplots(down, across, squeeze=False, **options).ravel().tolist()
-    for spare in every[count:]:
+    axes = figure.subplots(down, across, squeeze=False, **options).ravel().tolist()
+    for spare in axes[count:]:
         spare.set_axis_off()
-    return figure, every[:count]
+    return figure, axes[:count]
 
 
 def short(name: object, most: int = MAX_NAME) -> str:
-    """Return a user's name as a line of at most N characters; longer names lose their middle."""
+    """Return a user's name as a line of at most ``most`` characters; longer names lose their middle."""
     text = "".join(c if c.isprintable() else " " for c in str(name))
     return text if len(text) <= most else f"{text[: most // 2]}…{text[(1 - most) // 2 :]}"
 
 
 def wrapped(names: Iterable[object], width: int = MAX_NAME) -> tuple[list[str], int]:
-    """Return names of a user's in up to three lines of ``width`` characters each, and how many the longest takes."""
+    """Return a user's names in up to three lines of ``width`` characters each, and the largest number of lines."""
     texts = [textwrap.fill(short(name, 3 * width - 6), width) for name in names]
     return texts, max((text.count("\n") + 1 for text in texts), default=1)
 
 
 def svg(make: Callable[[], Any]) -> bytes:
-    """Return what ``make`` draws, a `Figure` or a `PlotCollection`, as SVG without dates."""
+    """Return the `Figure` or `PlotCollection` that ``make`` draws as SVG without dates."""
     import matplotlib.pyplot as plt
 
     before = plt.get_fignums()
@@ -124,13 +124,13 @@ def svg(make: Callable[[], Any]) -> bytes:
 
 
 _PATH, _EXCESS = re.compile(rb' [dxy]="[^"]*"'), re.compile(rb"(?<=\.\d)\d+| ?\n|(?<=[MLQC]) ")
-"""Coordinates have six decimals of a point, and one is all that can be seen; lines need no blanks: most of a trace."""
+"""Invisible decimals after the first, and blanks in paths, which are most of the bytes of a trace."""
 _UNREAD = re.compile(rb'<!-- .*? -->|(?<=<g) id="[^"]*"|(?<=>)\s+(?=<)|(?<=[:;]) ', re.DOTALL)
-"""What a picture does not need: its words in comments, names of groups, indents."""
+"""Parts that are not displayed: comments, names of groups, indents."""
 
 
 def _plain_powers(figure: Figure) -> None:
-    """Write the ticks of logarithmic axes as plain numbers: Matplotlib writes formulas, which are not read here."""
+    """Write the ticks of logarithmic axes as plain numbers, as Matplotlib's formulas are not rendered here."""
     from matplotlib.ticker import FuncFormatter, LogFormatter
 
     for axes in figure.axes:
@@ -141,5 +141,5 @@ def _plain_powers(figure: Figure) -> None:
 
 
 def data_uri(make: Callable[[], object]) -> str:
-    """Return what ``make`` draws as the address of an image that needs no file, and may stand in a page."""
+    """Return what ``make`` draws as a data URI, an image address in a page without a file."""
     return f"data:image/svg+xml,{quote(svg(make), safe=' ),/:;=')}"

@@ -1,4 +1,4 @@
-"""Classes: whether probabilities came true, and how well they tell the classes apart."""
+"""Classes: the calibration of probabilities, and how well they separate the classes."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _WIDTH, _HEIGHT = 4.4, 4.2
 
 
 def plot_calibration(frame: pd.DataFrame, bins: int = 10) -> Figure:
-    """Draw how often a class occurred against its probability, in bins.
+    """Draw the observed share of a class against its probability, in bins.
 
     Parameters
     ----------
     frame : pandas.DataFrame
-        What `classify` returned for rows whose outcomes are known.
+        Result of `classify` for rows with known outcomes.
     bins : int
         Number of bins between 0 and 1.
 
     Returns
     -------
     matplotlib.figure.Figure
-        Made without pyplot: a point a bin, with the 95% interval of the share; on the line probabilities are right.
-        The numbers are those of `calibration`.
+        Made without pyplot: a point for each bin, with the 95% interval of the share; points of calibrated
+        probabilities are on the line. The numbers are those of `calibration`.
 
     Raises
     ------
@@ -44,12 +44,12 @@ def plot_calibration(frame: pd.DataFrame, bins: int = 10) -> Figure:
 
 
 def plot_roc(frame: pd.DataFrame) -> Figure:
-    """Draw the ROC curve, of several classes of each against the others.
+    """Draw the ROC curve; for several classes that of each against the others.
 
     Parameters
     ----------
     frame : pandas.DataFrame
-        What `classify` returned for rows whose outcomes are known.
+        Result of `classify` for rows with known outcomes.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Classes with Gaussian features: rows in the plane in which the class means differ most, and the boundaries there."""
+"""Classes with Gaussian features: rows in the plane that separates the class means best, with class boundaries."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SHARE = 0.95
 
 
 def can_be_drawn(fit: Fit) -> bool:
-    """Say whether `plot_discriminants` draws a fit: of Gaussian features in classes, two of each or more."""
+    """Say whether `plot_discriminants` draws a fit: at least two Gaussian features and two classes."""
     return View.DISCRIMINANTS in fit.model.views() and min(len(fit.data["real"]), len(fit.data["class"])) > 1
 
 
@@ -40,12 +40,12 @@ def plot_discriminants(tree: xr.DataTree) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        Made without pyplot. The plane is that of the first two discriminant coordinates at the posterior means of the
-        parameters, with the mean of the covariances within classes; of two classes, which have one, the second axis is
-        that along which rows vary most in units of the covariance. Coordinates are standard deviations within classes,
-        from the mean of all classes. Ellipses hold 95% of a class. Boundaries are drawn where the plane has all that
-        decides, of two features, or of one covariance and at most three classes: the bold ones at the posterior means,
-        pale ones at 50 draws.
+        Made without pyplot. The plane has the first two discriminant coordinates at the posterior means of the
+        parameters, with the mean covariance within classes. Two classes have only one; the second axis is then that
+        along which rows vary most in units of the covariance. Coordinates are standard deviations within classes, from
+        the mean of all classes. Ellipses contain 95% of a class. Boundaries are drawn if the plane determines the
+        class: with two features, or with one covariance and at most three classes. Bold boundaries are at the posterior
+        means, pale ones at 50 draws.
 
     Raises
     ------
@@ -66,9 +66,9 @@ def plot_discriminants(tree: xr.DataTree) -> Figure:
     figure.suptitle(f"{tree.attrs['model']}, {tree.attrs['method']} ({tree.attrs['kind']})", fontsize="medium")
     _draw_classes(panel, plane, plane.seen(rows), np.asarray(fit.data["y"]), fit.data["class"])
     if plane.decides:
-        few = np.linspace(0, len(draws["shares"]) - 1, min(_DRAWS, len(draws["shares"]))).astype(int)
-        some = {name: values[few] for name, values in draws.items()}
-        _draw_boundaries(panel, plane, some, fit.data)
+        places = np.linspace(0, len(draws["shares"]) - 1, min(_DRAWS, len(draws["shares"]))).astype(int)
+        selection = {name: values[places] for name, values in draws.items()}
+        _draw_boundaries(panel, plane, selection, fit.data)
     return figure
 
 
@@ -85,7 +85,7 @@ class Plane:
         axes = discriminants(shares, params["means"], within).axes[:, :2]
         if axes.shape[1] == 1:
             axes = np.column_stack([axes, _next_axis(axes[:, 0], within, rows)])
-        axes = axes * np.where(axes[np.argmax(np.abs(axes), axis=0), [0, 1]] < 0, -1.0, 1.0)  # signs mean nothing
+        axes = axes * np.where(axes[np.argmax(np.abs(axes), axis=0), [0, 1]] < 0, -1.0, 1.0)  # signs are arbitrary
         self._axes, self._lift = axes, within @ axes
         self.means, self.covariances = self.seen(params["means"]), axes.T @ matrices @ axes
         self.decides = D == 2 or (model.covariance == "tied" and K <= 3)
@@ -135,7 +135,7 @@ def _draw_classes(panel: Axes, plane: Plane, rows: np.ndarray, y: np.ndarray, la
 
 
 def _draw_boundaries(panel: Axes, plane: Plane, draws: dict[str, np.ndarray], data: Any) -> None:
-    """Draw where the two most probable classes are equally so: at the means of the parameters, and at draws."""
+    """Draw where the two most probable classes are equally probable, at the means of the parameters and at draws."""
     x, y = (np.linspace(*limits(), _GRID) for limits in (panel.get_xlim, panel.get_ylim))
     points = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
     labels = {name: data[name] for name in plane.model.inputs.coords}
@@ -143,8 +143,8 @@ def _draw_boundaries(panel: Axes, plane: Plane, draws: dict[str, np.ndarray], da
     means = {name: values[None] for name, values in plane.params.items()}
     for params, style in ((draws, {"colors": "0.75", "linewidths": 0.4}), (means, {"colors": "0.1"})):
         terms = plane.model.log_joint_classes(params, rows).reshape(-1, _GRID, _GRID, len(plane.means))
-        for each in terms if params is means or len(terms) > 1 else ():
+        for log_joint in terms if params is means or len(terms) > 1 else ():
             for k in range(len(plane.means) - 1):
-                lead = each[..., k] - np.delete(each, k, axis=-1).max(axis=-1)
+                lead = log_joint[..., k] - np.delete(log_joint, k, axis=-1).max(axis=-1)
                 if lead.min() < 0 < lead.max():
                     panel.contour(x, y, lead, levels=[0.0], zorder=1, **style)

@@ -1,4 +1,4 @@
-"""Pictures of a regression: its slopes on one axis, and the effect of each feature; and how much it explains.
+"""Pictures of a regression: its slopes on one axis, the effect of each feature, and the explained variance.
 
 Figures are Matplotlib's, made without pyplot: ``figure.savefig("effects.png")``.
 """
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_SLOPES, MOST_EFFECTS = 24, 12
-"""Slopes and features that are drawn, the largest."""
+"""Most slopes, and most features, drawn: the largest ones."""
 FEW = 5
-"""Values of a feature up to which its effect is shown at each, and not as a line."""
+"""Most values of a feature for which the effect is shown at each, and not as a line."""
 _POINTS = 41
 _ACROSS = 30
-"""Characters of a feature's name in a line below its panel."""
+"""Most characters of a feature's name in a line below its panel."""
 _QUANTILES = ("q025", "q975")
 
 
@@ -53,12 +53,12 @@ def _regression(tree: xr.DataTree, answer: str) -> tuple[Fit, LinearPredictor]:
 
 
 def slopes(tree: xr.DataTree) -> pd.DataFrame:
-    """Return the slope of each term for one standard deviation of it, in units of the outcome, the largest first.
+    """Return the slope for one standard deviation of each term, in units of the outcome, the largest first.
 
-    Of a term with two values, as a level, it is the difference between these.
-    Of a regression with a link they are in units of the linear predictor, as the log odds. Columns are ``mean``,
-    ``q025`` and ``q975``, of a point estimate the mean alone. Raises `InputError` where the model is no regression or
-    its rows were not kept, `Untrustworthy` where the fit failed.
+    The slope of a term with two values, such as a level, is the difference between these. With a link, slopes are in
+    units of the linear predictor, such as the log odds. Columns are ``mean``, ``q025`` and ``q975``; a point estimate
+    has only the mean. Raises `InputError` if the model is no regression or its rows were not kept, `Untrustworthy` if
+    the fit failed.
     """
     import pandas as pd
 
@@ -73,7 +73,7 @@ def slopes(tree: xr.DataTree) -> pd.DataFrame:
 
 
 def plot_slopes(trees: Sequence[xr.DataTree]) -> Figure:
-    """Draw the largest slopes of regressions, each for one sd of its term or between its two values, on one axis."""
+    """Draw the largest slopes of regressions on one axis, each for one sd of its term or between its two values."""
     frames = [slopes(tree) for tree in trees]
     terms = frames[0].index[:MOST_SLOPES]
     names, lines = wrapped(terms)
@@ -92,36 +92,35 @@ def plot_slopes(trees: Sequence[xr.DataTree]) -> Figure:
 
 
 def _predicted(fits: Sequence[Fit]) -> str:
-    """Name the linear predictor: of linear models the outcome itself."""
+    """Return the name of the linear predictor; for linear models that of the outcome."""
     models = [model for fit in fits if has_slopes(model := fit.model)]
     scales = dict.fromkeys(model.predicted_quantity for model in models if not model.has_identity_link)
     return f"{' or '.join(scales)} of {_outcome(fits[0])}" if scales else _outcome(fits[0])
 
 
 def _mean(fit: Fit) -> str:
-    """Name the mean of the outcome."""
+    """Return the name of the mean outcome."""
     model = fit.model
     assert has_slopes(model)
     return f"mean {_outcome(fit)}" if model.has_identity_link else f"{model.mean_quantity} of {_outcome(fit)}"
 
 
 def _outcome(fit: Fit) -> str:
-    """Name the column of the outcome, and of a binary one in words the class that counts as a success."""
+    """Return the column of the outcome, with the class of success if its labels are words."""
     column = fit.columns.get(fit.model.inputs.name, fit.model.inputs.name)
     success = outcomes_of(fit.data)[1] if isinstance(fit.model, Classifies) else "1"
     return short(column if success == "1" else f"{column} {success}")
 
 
 def effects(tree: xr.DataTree, group: str | None = None) -> pd.DataFrame:
-    """Return the mean outcome as each feature goes from its least to its greatest value, the others at their means.
+    """Return the mean outcome over the range of each feature, the others at their means.
 
-    Of trials it is the probability of success, of counts the rate at an exposure of 1. Where groups have intercepts it
-    is that of a group whose intercept is 0, or of the ``group`` named; by a point estimate averaged over its intercept.
+    For trials this is the probability of success, for counts the rate at an exposure of 1. If groups have intercepts,
+    it is that of a group with intercept 0, or of the named ``group``; by a point estimate averaged over its intercept.
 
-    The index names ``feature`` and its value ``x``, of a feature with levels the level; columns are ``mean``, and
-    ``q025`` and ``q975`` of its posterior, which a point estimate does not have. A feature with few values has these
-    alone. Interactions go along with their features. Raises as `slopes` does, and `InputError` where there is no such
-    group.
+    The index has ``feature`` and its value ``x``, or its level; columns are ``mean``, and ``q025`` and ``q975`` of its
+    posterior, which a point estimate does not have. A feature with few values has only these values. Interactions
+    change with their features. Raises the errors of `slopes`, and `InputError` if the group does not exist.
     """
     import pandas as pd
 
@@ -131,43 +130,45 @@ def effects(tree: xr.DataTree, group: str | None = None) -> pd.DataFrame:
         raise InputError(
             "no feature of the formula varies alone", "unknown_name", hint="bz.predict takes rows of your own"
         )
-    each = {name: _varied(X, feature) for name, feature in features.items()}
-    rows = np.concatenate([rows for _, rows in each.values()])
+    varied = {name: _varied(X, feature) for name, feature in features.items()}
+    rows = np.concatenate([rows for _, rows in varied.values()])
     mean = _means(fit, model, {"X": rows, "feature": fit.data["feature"]}, group)
     band = np.full((2, len(rows)), np.nan)
     if fit.kind != "point estimate":
         band = np.quantile(mean, [0.025, 0.975], axis=0)
-    index = pd.MultiIndex.from_tuples([(name, x) for name, (at, _) in each.items() for x in at], names=["feature", "x"])
+    index = pd.MultiIndex.from_tuples(
+        [(name, x) for name, (values, _) in varied.items() for x in values], names=["feature", "x"]
+    )
     return pd.DataFrame({"mean": mean.mean(axis=0), **dict(zip(_QUANTILES, band, strict=True))}, index=index)
 
 
 def _means(fit: Fit, model: LinearPredictor, rows: Arrays, group: str | None) -> np.ndarray:
-    """Return the mean outcome of rows at some draws, (draws, rows), in a group where one is named."""
+    """Return the mean outcome of rows at a selection of draws, (draws, rows), in the named group if any."""
     draws = fit.pooled()
-    some = {name: values[:: -(-draws["w"].size * len(rows["X"]) // AT_ONCE)] for name, values in draws.items()}
+    selection = {name: values[:: -(-draws["w"].size * len(rows["X"]) // AT_ONCE)] for name, values in draws.items()}
     if group is None:
-        return model.mean(some, rows)
+        return model.mean(selection, rows)
     labels = list(map(str, fit.data[GROUP].tolist())) if GROUP in fit.data else []
     if labels and group not in labels:
         raise InputError(f"there is no group {group!r}", "unknown_name", hint=f"there are {quoted(labels)}")
     code = np.full(len(rows["X"]), labels.index(group) if labels else 0)
-    own = points_of_groups(fit, fit.data)
-    mean = model.mean_in_groups(some if own is None else own.params, {**rows, CODE: code})
+    group_points = points_of_groups(fit, fit.data)
+    mean = model.mean_in_groups(selection if group_points is None else group_points.params, {**rows, CODE: code})
     if mean is None:
         raise InputError(f"{model.name} has no intercepts of groups", "no_groups", hint="leave groups out")
-    return mean if own is None else own.weights[:, code[:1]].T @ mean
+    return mean if group_points is None else group_points.weights[:, code[:1]].T @ mean
 
 
 def _varied(X: np.ndarray, feature: Feature) -> tuple[list[Any], np.ndarray]:
-    """Return values of a feature, and a row at each of them, the other features at their means."""
+    """Return values of a feature, and rows with these values and the other features at their means."""
     means = X.mean(axis=0)
     if feature.levels:
         return feature.levels, feature.rows(means)
     (j,) = feature.places
-    at = x if len(x := np.unique(X[:, j])) <= FEW else np.linspace(x[0], x[-1], _POINTS)
-    rows = np.tile(means, (len(at), 1))
-    rows[:, j] = at
-    return at.tolist(), rows
+    values = x if len(x := np.unique(X[:, j])) <= FEW else np.linspace(x[0], x[-1], _POINTS)
+    rows = np.tile(means, (len(values), 1))
+    rows[:, j] = values
+    return values.tolist(), rows
 
 
 def plot_effects(
@@ -188,13 +189,13 @@ def plot_effects(
         )
     shown = reach.index[:MOST_EFFECTS] if features is None else features
     names, lines = wrapped(shown, _ACROSS)
-    figure, every = panels(len(shown), 2.5, 1.97 + 0.13 * lines, across=min(4, max(2, len(shown))), sharey=True)
-    for axes, feature, name in zip(every, shown, names, strict=True):
-        for k, (group, own) in enumerate(frames.items()):
-            _draw_effect(axes, own.loc[feature], COLOURS[k % len(COLOURS)], group)
+    figure, all_axes = panels(len(shown), 2.5, 1.97 + 0.13 * lines, across=min(4, max(2, len(shown))), sharey=True)
+    for axes, feature, name in zip(all_axes, shown, names, strict=True):
+        for k, (group, of_group) in enumerate(frames.items()):
+            _draw_effect(axes, of_group.loc[feature], COLOURS[k % len(COLOURS)], group)
         axes.set_xlabel(name, parse_math=False)
     if groups:
-        every[0].legend(fontsize="small", title="group")
+        all_axes[0].legend(fontsize="small", title="group")
     figure.supylabel(_mean(Fit(tree)), fontsize="medium", parse_math=False)
     return figure
 
@@ -219,9 +220,9 @@ def _draw_effect(axes: Axes, effect: pd.DataFrame, colour: str, label: str | Non
 def explained(tree: xr.DataTree) -> dict[str, float]:
     """Return ``mean``, ``q025`` and ``q975`` of the share of the outcome's variance that a linear model explains.
 
-    Under each draw R2 is the variance of the predicted means over itself and the mean variance of the noise (Gelman,
-    Goodrich, Gabry and Vehtari 2019). Of a point estimate there is the mean alone. Raises as `slopes` does, and
-    `InputError` where the noise has no variance.
+    For each draw R2 is the variance of the predicted means divided by the sum of this variance and the mean variance of
+    the noise (Gelman, Goodrich, Gabry and Vehtari 2019). A point estimate has only the mean. Raises the errors of
+    `slopes`, and `InputError` if the noise has no variance.
     """
     fit = require_shown(tree, "R2 by it")
     model = fit.model
@@ -229,8 +230,8 @@ def explained(tree: xr.DataTree) -> dict[str, float]:
         raise InputError(f"R2 needs a linear model, and {model.name} is none", "no_r2")
     draws = fit.pooled()
     size = len(next(iter(draws.values())))
-    some = {name: values[:: -(-size * fit.data.rows // AT_ONCE)] for name, values in draws.items()}
-    law = model.likelihood(some, fit.data)
+    selection = {name: values[:: -(-size * fit.data.rows // AT_ONCE)] for name, values in draws.items()}
+    law = model.likelihood(selection, fit.data)
     of_means, of_noise = np.var(law.mean(), axis=-1, ddof=1), np.mean(law.var() + 0 * law.mean(), axis=-1)
     if not np.isfinite(of_noise).all():
         raise InputError("R2 needs a variance of the noise", "no_r2", hint="with nu > 2 it has one")

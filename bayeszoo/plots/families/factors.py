@@ -1,6 +1,6 @@
-"""Pictures of a fitted factor model: its eigenvalues, its rows and columns along the factors, and its relevances.
+"""Pictures of a fitted factor model: eigenvalues, rows and columns along the factors, and relevances.
 
-None depends on how the factors of a draw are labelled or rotated. Figures are Matplotlib's, made without pyplot:
+None depends on the labels or the rotation of the factors of a draw. Figures are Matplotlib's, made without pyplot:
 ``figure.savefig("scree.png")``.
 """
 
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BAND = (0.025, 0.975)
-"""Quantiles over draws between which intervals lie."""
+"""Quantiles over draws at the ends of intervals."""
 MOST_DRAWS = 400
-"""Draws that are looked at where each costs as much as a pass over the rows; an even selection."""
+"""Most draws used if each costs a pass over the rows; an even selection."""
 MOST_HEADS = 100
-"""Draws shown as arrow heads; an even selection."""
+"""Most draws shown as arrow heads; an even selection."""
 MOST_BARS = 300
-"""Rows up to which each has its bars."""
+"""Most rows for which each has bars."""
 _DARK, _PALE, _DATA = "#1f4e79", "#9dbbd8", "#b5651d"
 
 
 class Biplot(NamedTuple):
     """Rows and columns along principal axes of the mean covariance.
 
-    ``scores`` and ``score_sd``, shape (rows, q), are mean and standard deviation of the factors of each row, over the
-    draws and given each; ``loadings``, shape (draws, D, q), are those of each draw, rotated to the axes.
+    ``scores`` and ``score_sd``, shape (rows, q), are mean and standard deviation of the factors of each row over the
+    posterior; ``loadings``, shape (draws, D, q), are those of each draw, rotated to the axes.
     """
 
     scores: np.ndarray
@@ -58,8 +58,8 @@ def plot_scree(tree: xr.DataTree) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        Posterior medians with 95% intervals; the sample's have divisor N, and where numbers are missing each entry of
-        its covariance is of the rows that have both. The dotted line is the median variance of the noise.
+        Posterior medians with 95% intervals. The sample covariance has divisor N; if numbers are missing, each of its
+        entries is from the rows with both columns. The dotted line is the median variance of the noise.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def plot_ard(tree: xr.DataTree) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        Of each draw alpha is sorted, because the labels of factors mean nothing; medians and 95% intervals of the k-th
+        Alpha is sorted in each draw, as the labels of factors are arbitrary; medians and 95% intervals of the k-th
         smallest, in one over the squared unit of the data. Grey is the prior's median and interval for one factor.
 
     Raises
@@ -135,21 +135,21 @@ def plot_biplot(tree: xr.DataTree, *, axes: tuple[int, int] = (1, 2), groups: Se
     tree : xarray.DataTree
         A fit of a model with ``mean``, ``loadings`` (D, q) and ``variance``, and q >= 2.
     axes : tuple of int
-        Which two axes, counted from 1, the longest first.
+        The two axes, numbered from 1, the longest first.
     groups : sequence of shape (rows,), optional
-        Labels by which the points are coloured.
+        Labels that determine the colours of points.
 
     Returns
     -------
     matplotlib.figure.Figure
-        The loadings of each draw are rotated to the principal axes of the mean covariance (Procrustes), and the factors
-        with them. Bars are one standard deviation of a row's factors; up to 300 rows have them. Pale points are the
-        arrow heads of at most 100 draws. Arrows are at the scale that fits the points, which is on the right and top.
+        The loadings of each draw, and the factors, are rotated to the principal axes of the mean covariance
+        (Procrustes). Bars are one standard deviation of a row's factors, for at most 300 rows. Pale points are the
+        arrow heads of at most 100 draws. Arrows have their own scale, on the right and top.
 
     Raises
     ------
     InputError
-        When there are no such axes, or ``groups`` has not one entry a row.
+        When the axes do not exist, or ``groups`` does not have one entry for each row.
     Untrustworthy
         When the fit failed its gate.
     """
@@ -157,7 +157,9 @@ def plot_biplot(tree: xr.DataTree, *, axes: tuple[int, int] = (1, 2), groups: Se
     q = params["loadings"].shape[2]
     if len(axes) != 2 or axes[0] == axes[1] or not all(isinstance(axis, int) and 1 <= axis <= q for axis in axes):
         raise InputError(
-            f"axes must be two different ones of 1 to {q}, got {axes}", "out_of_range", hint="a biplot needs q >= 2"
+            f"axes must be two different numbers from 1 to {q}, got {axes}",
+            "out_of_range",
+            hint="a biplot needs q >= 2",
         )
     if groups is not None and len(groups) != len(Y):
         raise InputError(f"groups has {len(groups)} entries, there are {len(Y)} rows", "wrong_shape")
@@ -171,13 +173,13 @@ def plot_biplot(tree: xr.DataTree, *, axes: tuple[int, int] = (1, 2), groups: Se
 
 def biplot(params: Params, Y: np.ndarray) -> Biplot:
     """Return scores of rows (rows, D) and loadings of all draws along the principal axes of the mean covariance."""
-    some = {name: values[:: -(-len(values) // MOST_DRAWS)] for name, values in params.items()}
-    turn = procrustes(some["loadings"], principal_axes(some["loadings"]))
-    latent = latent_posterior(some, Y)
+    selection = {name: values[:: -(-len(values) // MOST_DRAWS)] for name, values in params.items()}
+    turn = procrustes(selection["loadings"], principal_axes(selection["loadings"]))
+    latent = latent_posterior(selection, Y)
     means = latent.mean @ turn
-    own = turn[:, None].mT @ latent.covariance @ turn[:, None]
-    variance = np.diagonal(own, axis1=-2, axis2=-1).mean(axis=0) + means.var(axis=0)
-    return Biplot(means.mean(axis=0), np.sqrt(variance), some["loadings"] @ turn)
+    covariance = turn[:, None].mT @ latent.covariance @ turn[:, None]
+    variance = np.diagonal(covariance, axis1=-2, axis2=-1).mean(axis=0) + means.var(axis=0)
+    return Biplot(means.mean(axis=0), np.sqrt(variance), selection["loadings"] @ turn)
 
 
 def _draw_rows(panel: Axes, along_axes: Biplot, chosen: list[int], groups: np.ndarray | None) -> None:
@@ -186,14 +188,14 @@ def _draw_rows(panel: Axes, along_axes: Biplot, chosen: list[int], groups: np.nd
         dx, dy = along_axes.score_sd[:, chosen].T
         panel.errorbar(x, y, xerr=dx, yerr=dy, fmt="none", ecolor="0.88", lw=0.6, zorder=1)
     for i, name in enumerate([None] if groups is None else np.unique(groups)):
-        some = slice(None) if name is None else groups == name
-        panel.plot(x[some], y[some], "o", ms=3, color=f"C{i}" if name else "0.45", label=name, zorder=2)
+        rows = slice(None) if name is None else groups == name
+        panel.plot(x[rows], y[rows], "o", ms=3, color=f"C{i}" if name else "0.45", label=name, zorder=2)
     if groups is not None:
         panel.legend(fontsize="small", frameon=False)
 
 
 def _draw_columns(panel: Axes, loadings: np.ndarray, names: list[str]) -> None:
-    """Draw arrows of loadings (draws, D, 2) on the panel's points, with axes of their own."""
+    """Draw arrows of loadings (draws, D, 2) over the points of the panel, with separate axes."""
     from matplotlib.patheffects import withStroke
 
     mean = loadings.mean(axis=0)
@@ -208,15 +210,15 @@ def _draw_columns(panel: Axes, loadings: np.ndarray, names: list[str]) -> None:
         panel.annotate("", (x, y), (0, 0), arrowprops={"arrowstyle": "->", "color": _DARK, "lw": 1.3}, zorder=4)
         words = panel.text(1.05 * x, 1.05 * y, name, color=_DARK, fontsize="small", parse_math=False, zorder=5)
         words.set(ha="left" if x >= 0 else "right", va="bottom" if y >= 0 else "top", path_effects=halo)
-    both = (lambda v: v / scale, lambda v: v * scale)
-    for side in (panel.secondary_xaxis("top", functions=both), panel.secondary_yaxis("right", functions=both)):
+    scaling = (lambda v: v / scale, lambda v: v * scale)
+    for side in (panel.secondary_xaxis("top", functions=scaling), panel.secondary_yaxis("right", functions=scaling)):
         side.tick_params(labelsize="small", colors=_DARK)
 
 
-def _intervals(axes: Axes, at: np.ndarray, draws: np.ndarray, label: str) -> None:
+def _intervals(axes: Axes, places: np.ndarray, draws: np.ndarray, label: str) -> None:
     low, middle, high = np.quantile(draws, [BAND[0], 0.5, BAND[1]], axis=0)
     bars = np.array([middle - low, high - middle]) if len(draws) > 1 else None
-    axes.errorbar(at, middle, yerr=bars, fmt="o", color=_DARK, ecolor=_PALE, elinewidth=2.5, ms=4, label=label)
+    axes.errorbar(places, middle, yerr=bars, fmt="o", color=_DARK, ecolor=_PALE, elinewidth=2.5, ms=4, label=label)
 
 
 def _figure(tree: xr.DataTree, width: float = 5.2, height: float = 3.6) -> tuple[Figure, Axes]:
@@ -227,10 +229,10 @@ def _figure(tree: xr.DataTree, width: float = 5.2, height: float = 3.6) -> tuple
 
 
 def _flat(tree: xr.DataTree, names: tuple[str, ...]) -> dict[str, np.ndarray]:
-    """Return draws of the named parameters with one leading axis."""
+    """Return the draws of named parameters, pooled over chains."""
     draws = require_shown(tree, "pictures of it").pooled()
-    if lacking := [name for name in names if name not in draws]:
+    if missing := [name for name in names if name not in draws]:
         raise InputError(
-            f"{tree.attrs['model']} has no {lacking[0]}", "no_capability", hint="give a fit of ppca or bayesian_pca"
+            f"{tree.attrs['model']} has no {missing[0]}", "no_capability", hint="give a fit of ppca or bayesian_pca"
         )
     return {name: draws[name] for name in names}

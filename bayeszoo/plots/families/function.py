@@ -1,4 +1,4 @@
-"""Pictures of a function that was fitted: its band, that of rows about it, and a few functions drawn."""
+"""Pictures of a fitted function: its band, the band of new rows, and a few drawn functions."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_FEATURES = 6
-"""Features of which each has a panel."""
+"""Most features with a panel each."""
 POINTS, BEYOND = 81, 0.15
-"""Places along a feature, and by which share of its range they go beyond the rows."""
+"""Number of places along a feature, and the share of its range by which they extend beyond the rows."""
 
 
 def plot_function(tree: xr.DataTree, features: Sequence[str] | None = None, *, draws: int = 4, seed: int = 0) -> Figure:
@@ -33,46 +33,46 @@ def plot_function(tree: xr.DataTree, features: Sequence[str] | None = None, *, d
     Parameters
     ----------
     tree : xarray.DataTree
-        What `fit` returned of a model of a function, as ``gaussian_process``.
+        A fit of a model of a function, such as ``gaussian_process``.
     features : sequence of str, optional
         The features, by default the first six; the others are at their means.
     draws : int
-        How many functions to draw.
+        Number of functions to draw.
     seed : int
-        Of these draws.
+        Seed of these draws.
 
     Returns
     -------
     matplotlib.figure.Figure
-        A panel a feature; rows are shown where there is one feature. What is withheld is left out: functions drawn,
-        too, where parameters are.
+        A panel for each feature; rows are shown if there is only one. Withheld parts are left out, and drawn functions
+        too if parameters are withheld.
 
     Raises
     ------
     Untrustworthy
         When the fit failed its gate.
     InputError
-        When the model has no function, or there is no such feature.
+        When the model has no function, or the feature does not exist.
     """
     model, data = Fit(tree).model, Fit(tree).data
     if not (isinstance(model, OfFunction) and View.FUNCTION in model.views()):
         raise InputError(f"{model.name} has no function of features", "no_capability")
-    known = list(map(str, data["feature"]))
-    names = known[:MOST_FEATURES] if features is None else list(features)
+    all_names = list(map(str, data["feature"]))
+    names = all_names[:MOST_FEATURES] if features is None else list(features)
     for name in names:
-        if name not in known:
+        if name not in all_names:
             raise InputError(
-                f"there is no feature {name!r}", "missing_column", hint=f"the data have {', '.join(known)}"
+                f"there is no feature {name!r}", "missing_column", hint=f"the data have {', '.join(all_names)}"
             )
     figure, axes = panels(len(names), 8 if len(names) == 1 else 4.4, 4.2 if len(names) == 1 else 3.2)
     for axis, name in zip(axes, names, strict=True):
-        draw_along(axis, tree, known.index(name), draws, seed)
+        draw_along(axis, tree, all_names.index(name), draws, seed)
     axes[0].legend(loc="best", fontsize="small")
     return figure
 
 
 def draw_along(axes: Axes, tree: xr.DataTree, j: int, draws: int, seed: int = 0) -> None:
-    """Draw the function along the j-th feature, the others at their means, with its bands and functions drawn."""
+    """Draw the function along the j-th feature, the others at their means, with bands and drawn functions."""
     data = Fit(tree).data
     X, columns = data["X"], getattr(data, "columns", {})
     beyond = BEYOND * np.ptp(X[:, j])
@@ -81,7 +81,7 @@ def draw_along(axes: Axes, tree: xr.DataTree, j: int, draws: int, seed: int = 0)
     rows[:, j] = x
     places = {"X": rows, "feature": data["feature"]}
     model = Fit(tree).model
-    assert isinstance(model, OfFunction)  # else its bands were refused
+    assert isinstance(model, OfFunction)  # otherwise its bands were refused
     draws = draws if has_interval(Fit(tree)) and not has_withheld(Fit(tree)) else 0
     function, drawn = function_bands(tree, places), model.mean_outcome(drawn_functions(tree, places, draws, seed))
     colour = COLOURS[0]

@@ -12,21 +12,21 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _LINES = ("-", "--", ":", "-.")
-"""How lines are drawn once all colours are used."""
+"""Styles of lines, in turn, after all colours are used."""
 
 
 def plot_lasso_path(path: pd.DataFrame) -> Figure:
-    """Draw the standardized share of each weight along a path: where it leaves 0, and what it grows to.
+    """Draw each weight along a path, relative to its largest size: where it leaves 0, and how it grows.
 
     Parameters
     ----------
     path : pandas.DataFrame
-        What `lasso_path` returned.
+        Result of `lasso_path`.
 
     Returns
     -------
     matplotlib.figure.Figure
-        Each weight over its largest size on the path, which makes weights of different units comparable.
+        Each weight divided by its largest size on the path, so that weights of different units can be compared.
     """
     from matplotlib import rcParams
 

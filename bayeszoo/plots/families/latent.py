@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 
 BAND = (0.05, 0.95)
-"""Quantiles over draws between which the band lies."""
+"""Quantiles over draws at the ends of the band."""
 _WIDER = 0.01
-"""Probability by which a band is made wider without a word."""
+"""Largest widening of a band, in probability, without a note."""
 ACROSS = 5
-"""Topics in a row of the picture."""
+"""Topics in a row of panels."""
 _HELD = 2**24
-"""Most probabilities whose quantiles are computed at once; of more draws an even selection."""
+"""Most probabilities for which quantiles are computed; with more, an even selection of draws is used."""
 _DARK, _PALE, _TRUE = "#1f4e79", "#9dbbd8", "#f3d9b1"
 
 
@@ -45,66 +45,66 @@ def plot_states(
     Parameters
     ----------
     source, new_data, **options
-        As of `decode`.
+        As for `decode`.
     truth : array_like of shape (rows,), optional
-        The true state of each row, where it is known, by any names. Rows of the name that goes with `state` are shaded:
-        the one in whose rows the state is most probable on average. Of booleans, the rows that are True.
+        The true state of each row, if known, with any names. Rows of the name that matches `state`, the one in whose
+        rows the state is most probable on average, are shaded. For booleans, rows that are True are shaded.
     state : optional
-        Only this one, as it is called in the draws; by default all, or with ``truth`` the one with the smallest share
-        of the rows.
+        The only state to draw, by its name in the draws; by default all, or with ``truth`` the state with the smallest
+        share of the rows.
 
     Returns
     -------
     matplotlib.figure.Figure
-        The band is that of the probability given the parameters, between its 5% and 95% quantiles over the draws; a
-        point estimate has none. Numbers are drawn above, on the axis of the rows; dotted lines are where a sequence
-        starts.
+        The band of the probability given the parameters is between its 5% and 95% quantiles over draws; a point
+        estimate has none. Real or count observations are drawn above, on the same axis of rows; dotted lines mark
+        starts of sequences.
 
     Raises
     ------
     InputError
-        As `decode`; or there is no such state, or ``truth`` has not one entry a row.
+        As for `decode`; or when the state does not exist, or ``truth`` does not have one entry for each row.
     Untrustworthy, NumericalError
         As `decode`.
     """
-    whole = decodable(source, new_data, options)
+    decoded = decodable(source, new_data, options)
     frame = decode(source, new_data, **options)
-    k = _chosen(whole, frame, state)
-    shaded = None if truth is None else _shaded(truth, frame[f"smoothed[{whole.states[k]}]"].to_numpy())
-    numbers = "symbol" not in whole.data
-    heights = [2.2] * numbers + [2.4, 0.22 * whole.model.K + 0.1]
+    k = _chosen(decoded, frame, state)
+    shaded = None if truth is None else _shaded(truth, frame[f"smoothed[{decoded.states[k]}]"].to_numpy())
+    numbers = "symbol" not in decoded.data
+    heights = [2.2] * numbers + [2.4, 0.22 * decoded.model.K + 0.1]
     height = (sum(heights) + 0.9) / len(heights)
     figure, axes = panels(len(heights), 10, height, across=1, sharex=True, height_ratios=heights)
     if numbers:
-        _draw_numbers(axes[0], whole, frame)
+        _draw_numbers(axes[0], decoded, frame)
     is_one = state is not None or truth is not None
-    for each in [k] if is_one else range(whole.model.K):
-        _draw_probability(axes[-2], whole, frame, each, shaded)
-    axes[-2].set(ylim=(-0.02, 1.02), ylabel=f"P(state {whole.states[k]})" if is_one else "P(state)")
-    _place_legend(axes[-2], 3 if is_one else min(whole.model.K, 8))
-    _draw_path(axes[-1], whole, frame)
+    for j in [k] if is_one else range(decoded.model.K):
+        _draw_probability(axes[-2], decoded, frame, j, shaded)
+    axes[-2].set(ylim=(-0.02, 1.02), ylabel=f"P(state {decoded.states[k]})" if is_one else "P(state)")
+    _place_legend(axes[-2], 3 if is_one else min(decoded.model.K, 8))
+    _draw_path(axes[-1], decoded, frame)
     for panel in axes:
-        for start in starts(whole.data["sequence"])[1:]:
+        for start in starts(decoded.data["sequence"])[1:]:
             panel.axvline(start + 0.5, color="0.4", lw=0.8, ls=":")
         panel.tick_params(labelsize="small")
     axes[-1].set(xlim=(0.5, len(frame) + 0.5))
-    name_rows(axes[-1], whole.data)
-    how = "known tables" if isinstance(source, Model) else f"{source.attrs['method']} ({source.attrs['kind']})"
-    figure.suptitle(f"{whole.model.name}, {how}", fontsize="medium")
+    name_rows(axes[-1], decoded.data)
+    method = "known tables" if isinstance(source, Model) else f"{source.attrs['method']} ({source.attrs['kind']})"
+    figure.suptitle(f"{decoded.model.name}, {method}", fontsize="medium")
     return figure
 
 
-def _chosen(whole: Decodable, frame: pd.DataFrame, state: object) -> int:
+def _chosen(decoded: Decodable, frame: pd.DataFrame, state: object) -> int:
     if state is None:
-        return int(np.argmin([frame[f"smoothed[{label}]"].mean() for label in whole.states]))
-    named = [str(label) for label in whole.states]
+        return int(np.argmin([frame[f"smoothed[{label}]"].mean() for label in decoded.states]))
+    named = [str(label) for label in decoded.states]
     if str(state) not in named:
         raise InputError(f"there is no state {state!r}", "unknown_label", hint=f"the states are {', '.join(named)}")
     return named.index(str(state))
 
 
 def _shaded(truth: object, probability: np.ndarray) -> tuple[np.ndarray, str]:
-    """Return which rows have this state as their true state, and the label of the truth."""
+    """Return which rows truly have this state, and the label of the truth."""
     names = np.asarray(truth)
     if names.shape != probability.shape:
         raise InputError(f"truth has shape {names.shape}, there are {len(probability)} rows", "wrong_shape")
@@ -115,18 +115,18 @@ def _shaded(truth: object, probability: np.ndarray) -> tuple[np.ndarray, str]:
     return text == name, f"true: {name}"
 
 
-def _band(whole: Decodable, k: int) -> np.ndarray:
+def _band(decoded: Decodable, k: int) -> np.ndarray:
     """Return quantiles over draws of the probability of a state, shape (2, rows)."""
-    draws = flat(whole.draws)
+    draws = flat(decoded.draws)
     size = len(next(iter(draws.values())))
-    step = -(-size * len(whole.data["y"]) // _HELD)
-    some = {name: values[::step] for name, values in draws.items()}
-    each = [values[:, :, k] for _, values in in_chunks(whole.model, some, whole.data)]
-    return np.asarray(np.quantile(np.concatenate(each), BAND, axis=0))
+    step = -(-size * len(decoded.data["y"]) // _HELD)
+    selection = {name: values[::step] for name, values in draws.items()}
+    probabilities = [values[:, :, k] for _, values in in_chunks(decoded.model, selection, decoded.data)]
+    return np.asarray(np.quantile(np.concatenate(probabilities), BAND, axis=0))
 
 
 def _draw_band(axes: Axes, rows: np.ndarray, mean: np.ndarray, band: np.ndarray, colour: str) -> None:
-    """Draw a band of quantiles over draws, wide enough to hold the mean, and say where that made it wider."""
+    """Draw a band of quantiles over draws, widened to contain the mean; the label says so if it matters."""
     label = f"{BAND[0]:.0%} to {BAND[1]:.0%} of the draws"
     low, high = np.minimum(band[0], mean), np.maximum(band[1], mean)
     if np.max((high - low) - (band[1] - band[0])) > _WIDER:
@@ -135,14 +135,14 @@ def _draw_band(axes: Axes, rows: np.ndarray, mean: np.ndarray, band: np.ndarray,
 
 
 def _draw_probability(
-    axes: Axes, whole: Decodable, frame: pd.DataFrame, k: int, shaded: tuple[np.ndarray, str] | None
+    axes: Axes, decoded: Decodable, frame: pd.DataFrame, k: int, shaded: tuple[np.ndarray, str] | None
 ) -> None:
-    rows, label = frame.index.to_numpy(), whole.states[k]
+    rows, label = frame.index.to_numpy(), decoded.states[k]
     if shaded is not None:
         axes.broken_barh(_spans(shaded[0]), (-0.02, 1.04), color=_TRUE, lw=0, label=shaded[1])
     colour = _colour(k)
-    if len(flat(whole.draws)[next(iter(whole.draws))]) > 1:
-        _draw_band(axes, rows, frame[f"smoothed[{label}]"].to_numpy(), _band(whole, k), colour)
+    if len(flat(decoded.draws)[next(iter(decoded.draws))]) > 1:
+        _draw_band(axes, rows, frame[f"smoothed[{label}]"].to_numpy(), _band(decoded, k), colour)
     axes.plot(rows, frame[f"smoothed[{label}]"], color=colour, lw=1.2, label=f"state {label}")
 
 
@@ -166,14 +166,14 @@ def _place_legend(axes: Axes, columns: int) -> None:
 
 
 def _spans(rows: np.ndarray) -> list[tuple[float, float]]:
-    """Return where each run of rows that are true begins on the axis, and how many they are."""
+    """Return the start on the axis and the length of each run of true rows."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], rows.astype(int), [0]])))
     return [(first + 0.5, after - first) for first, after in edges.reshape(-1, 2)]
 
 
-def _draw_path(axes: Axes, whole: Decodable, frame: pd.DataFrame) -> None:
+def _draw_path(axes: Axes, decoded: Decodable, frame: pd.DataFrame) -> None:
     """Draw a bar in the lane of each row's state."""
-    lanes = {label: lane for lane, label in enumerate(whole.states)}
+    lanes = {label: lane for lane, label in enumerate(decoded.states)}
     path = frame["viterbi"].map(lanes).to_numpy()
     for lane in lanes.values():
         axes.broken_barh(_spans(path == lane), (lane - 0.4, 0.8), color=_colour(lane), lw=0)
@@ -181,16 +181,16 @@ def _draw_path(axes: Axes, whole: Decodable, frame: pd.DataFrame) -> None:
     axes.set(ylim=(len(lanes) - 0.5, -0.5), ylabel="Viterbi")
 
 
-def _draw_numbers(axes: Axes, whole: Decodable, frame: pd.DataFrame) -> None:
-    """Draw the numbers, and the mean of the state that each row is in by the most probable path."""
-    y, law = whole.data["y"], whole.model.rows_in(flat(whole.draws), whole.data, np.eye(whole.model.K))
-    seen, each = emissions.seen(y), np.atleast_2d(law.mean())  # known ones are of no draw
-    path = frame["viterbi"].map({label: k for k, label in enumerate(whole.states)}).to_numpy()
+def _draw_numbers(axes: Axes, decoded: Decodable, frame: pd.DataFrame) -> None:
+    """Draw the observations, and the mean of each row's state on the most probable path."""
+    y, law = decoded.data["y"], decoded.model.rows_in(flat(decoded.draws), decoded.data, np.eye(decoded.model.K))
+    seen, means = emissions.seen(y), np.atleast_2d(law.mean())  # known parameters have no axis of draws
+    path = frame["viterbi"].map({label: k for k, label in enumerate(decoded.states)}).to_numpy()
     colours = [_colour(k) for k in path[seen]]
     axes.scatter(np.flatnonzero(seen) + 1, y[seen], s=9, c=colours, lw=0)
-    axes.step(frame.index, each.mean(axis=0)[path], where="mid", color="0.25", lw=1.5, label="mean of the state")
+    axes.step(frame.index, means.mean(axis=0)[path], where="mid", color="0.25", lw=1.5, label="mean of the state")
     axes.legend(fontsize="small", loc="lower left", bbox_to_anchor=(0, 1), frameon=False, borderaxespad=0.1)
-    axes.set_ylabel(whole.data.columns.get("y", "y"), parse_math=False)
+    axes.set_ylabel(decoded.data.columns.get("y", "y"), parse_math=False)
 
 
 # Topics
@@ -202,17 +202,17 @@ def plot_topics(tree: xr.DataTree, top: int = 10, *, untrusted: bool = False) ->
     Parameters
     ----------
     tree, top, untrusted
-        As of `topics`.
+        As for `topics`.
 
     Returns
     -------
     matplotlib.figure.Figure
-        One panel a topic, titled with its share of all documents.
+        One panel for each topic, with its share of all documents in the title.
 
     Raises
     ------
     Untrustworthy, InputError
-        As `topics`.
+        As for `topics`.
     """
     frame = topics(tree, top, untrusted=untrusted)
     labels, shares = frame.index.unique("topic"), frame.attrs["shares"]

@@ -1,4 +1,4 @@
-"""Pictures of a series with its level: the rows, the smoothed level with its band, gaps filled, and what comes next.
+"""Pictures of a series with its level: the rows, the smoothed level with its band, missing rows, and a forecast.
 
 Figures are Matplotlib's, made without pyplot: ``figure.savefig("levels.png")``.
 """
@@ -23,36 +23,36 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_STEPS = 12
-"""Rows that are forecast at the most where their number is not said: else a tenth of the series."""
+"""Most rows that are forecast by default, which is a tenth of the series."""
 OTHERS = ("slope", "season", "features")
-"""Components of rows but the level, each of which has a panel."""
+"""Components of rows other than the level, with a panel each."""
 _DARK, _PALE, _NEXT = "#1f4e79", "#9dbbd8", "#b5651d"
 
 
 def plot_levels(
     tree: xr.DataTree, new_data: Any = None, *, steps: int | None = None, truth: Any = None, **options: Any
 ) -> Figure:
-    """Draw a series, its level given all rows with a 95% band, and of a single sequence the rows to come.
+    """Draw a series, its level given all rows with a 95% band, and for a single sequence a forecast.
 
     Parameters
     ----------
     tree, new_data, **options
-        As of `decode`, of a fit whose hidden state is a number, as of `local_level`; or as of `forecast`.
+        As for `decode`, with a fit whose hidden state is a number, such as `local_level`; or as for `forecast`.
     steps : int, optional
-        How many rows to forecast; by default a tenth of the series, at most 12, of rows with features none.
+        Number of rows to forecast; by default a tenth of the series, at most 12, or none with features.
     truth : array_like of shape (rows,), optional
-        The true level of each row, where it is known.
+        The true level of each row, if known.
 
     Returns
     -------
     matplotlib.figure.Figure
-        Missing rows have the 95% interval of their predictions; so has each row to come. Dotted lines are where a
-        sequence starts. Other components, as slope and season, have a panel each.
+        Missing rows and forecast rows have 95% intervals of their predictions. Dotted lines mark starts of sequences.
+        Other components, such as slope and season, have a panel each.
 
     Raises
     ------
     Untrustworthy, InputError, NumericalError
-        As `decode` and `forecast`.
+        As for `decode` and `forecast`.
     """
     fit = Fit(tree)
     ahead = coming(fit, new_data, options)
@@ -65,24 +65,24 @@ def plot_levels(
     rows, first = frame.index.to_numpy(), starts(data["sequence"])
     for begin, end in zip(first, np.append(first[1:], len(rows)), strict=True):
         _draw_level(axes, frame.iloc[begin:end], rows[begin:end])
-        for part, own in zip(others, below, strict=True):
-            _draw_part(own, part, frame.iloc[begin:end], rows[begin:end])
-        for each in (axes, *below) if begin else ():
-            each.axvline(begin + 0.5, color="0.4", lw=0.8, ls=":")
+        for part, panel in zip(others, below, strict=True):
+            _draw_part(panel, part, frame.iloc[begin:end], rows[begin:end])
+        for panel in (axes, *below) if begin else ():
+            panel.axvline(begin + 0.5, color="0.4", lw=0.8, ls=":")
     _draw_rows(axes, frame, data)
     if truth is not None:
         axes.plot(rows, np.asarray(truth), color="0.2", lw=1, ls="--", label="true level")
     last = len(rows)
-    if len(first) == 1 and (steps or "features" not in frame):  # of rows to come these are not known
+    if len(first) == 1 and (steps or "features" not in frame):  # features of future rows are unknown
         table = forecast(tree, steps or min(MOST_STEPS, max(1, last // 10)), future, **options)
         _draw_next(axes, table, last + table.index.to_numpy())
         last += len(table)
     axes.set(xlim=(0.5, last + 0.5))
     axes.set_ylabel(short(data.columns.get("y", "y")), parse_math=False)
-    for each in (axes, *below):
-        each.tick_params(labelsize="small")
-        each.set_xlim(0.5, last + 0.5)
-        name_rows(each, data)
+    for panel in (axes, *below):
+        panel.tick_params(labelsize="small")
+        panel.set_xlim(0.5, last + 0.5)
+        name_rows(panel, data)
     handles = dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True))
     axes.legend(
         handles.values(), handles, fontsize="small", loc="lower left", bbox_to_anchor=(0, 1), ncols=5, frameon=False
@@ -103,7 +103,7 @@ def _draw_part(axes: Axes, part: str, frame: pd.DataFrame, rows: np.ndarray) -> 
 
 
 def _draw_rows(axes: Axes, frame: pd.DataFrame, data: Data) -> None:
-    """Draw the rows, and intervals in the place of those that are missing."""
+    """Draw the rows, and intervals in place of missing rows."""
     rows, missing = frame.index.to_numpy(), np.isnan(data["y"])
     axes.plot(rows[~missing], data["y"][~missing], "o", color="0.3", ms=3, label="rows")
     if missing.any():
@@ -117,12 +117,12 @@ def _draw_next(axes: Axes, table: pd.DataFrame, rows: np.ndarray) -> None:
 
 
 def name_rows(axes: Axes, data: Data) -> None:
-    """Write the times of rows at the ticks, where the table has a column of them, or their numbers."""
+    """Label the ticks with the times of rows, if the table has them, or with row numbers."""
     from matplotlib.ticker import MaxNLocator
 
     times = data.reading.get("times", {"column": "row", "values": []})
-    at = {i: times["values"][row - 1] for i, row in enumerate(data.numbers.tolist(), 1) if times["values"]}
+    by_place = {i: times["values"][row - 1] for i, row in enumerate(data.numbers.tolist(), 1) if times["values"]}
     axes.set_xlabel(short(times["column"]), parse_math=False)
     axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
-    if at:
-        axes.xaxis.set_major_formatter(lambda row, _: short(at.get(round(row), "")))
+    if by_place:
+        axes.xaxis.set_major_formatter(lambda row, _: short(by_place.get(round(row), "")))

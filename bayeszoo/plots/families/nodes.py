@@ -1,4 +1,4 @@
-"""Pictures of a graph whose nodes have labels: the probability of a label at each node, and which are told."""
+"""Pictures of a graph with labels: the probability of a label at each node, and the nodes with known labels."""
 
 from __future__ import annotations
 
@@ -19,28 +19,29 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_NODES, MOST_NAMED = 400, 60
-"""Nodes of a graph that is drawn, and of one whose nodes are named."""
+"""Most nodes of a graph that is drawn, and of one whose nodes have names in the picture."""
 
 
 def plot_nodes(tree: xr.DataTree) -> Figure:
-    """Draw a graph with the probability of a label at each node; nodes whose label is told have a thick edge.
+    """Draw a graph with the probability of a label at each node; nodes with known labels have a thick edge.
 
     Parameters
     ----------
     tree : xarray.DataTree
-        What `fit` returned of a model of labels on a graph, as ``graph_process``.
+        A fit of a model of labels on a graph, such as ``graph_process``.
 
     Returns
     -------
     matplotlib.figure.Figure
-        Places of nodes mean nothing but that those with an edge are near. Nodes whose probability is withheld are grey.
+        Nodes with an edge are placed near each other; places have no other meaning. Nodes whose probability is withheld
+        are grey.
 
     Raises
     ------
     Untrustworthy
         When the fit failed its gate.
     InputError
-        When the model has no graph, or it has more than 400 nodes.
+        When the model has no graph, or the graph has more than 400 nodes.
     """
     fit = Fit(tree)
     model, data = fit.model, fit.data
@@ -67,11 +68,11 @@ def plot_nodes(tree: xr.DataTree) -> Figure:
 
 
 def _layout(data: Arrays) -> np.ndarray:
-    """Place the nodes (n, 2) so that those with an edge are near."""
+    """Return places (n, 2) of the nodes, with nodes that share an edge near each other."""
     import networkx as nx
 
     graph = nx.Graph()
     graph.add_nodes_from(range(len(data["node"])))
     graph.add_edges_from(zip(data["first"].tolist(), data["second"].tolist(), strict=True))
-    at = nx.spring_layout(graph, seed=1)
-    return np.array([at[i] for i in graph])
+    places = nx.spring_layout(graph, seed=1)
+    return np.array([places[i] for i in graph])

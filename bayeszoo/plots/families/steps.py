@@ -1,4 +1,4 @@
-"""Pictures of a function of steps: where it probably jumps."""
+"""Pictures of a step function: the probabilities of its jumps."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 
 def plot_steps(tree: xr.DataTree) -> Figure:
-    """Draw the probability that a function of steps jumps, at each place that may be cut.
+    """Draw the probability that a step function jumps at each possible cut.
 
     Parameters
     ----------
     tree : xarray.DataTree
-        What `fit` returned of ``regression_tree``.
+        A fit of ``regression_tree``.
 
     Returns
     -------
     matplotlib.figure.Figure
-        With one feature the function with its 95% bands, and below it the probabilities; else a panel of these for
+        With one feature the function with its 95% bands above the probabilities; otherwise a panel of probabilities for
         each of the first six features.
 
     Raises
@@ -38,17 +38,17 @@ def plot_steps(tree: xr.DataTree) -> Figure:
         When the model has no steps.
     """
     jumps, names = steps(tree).jumps, [str(name) for name in Fit(tree).data["feature"]]
-    is_alone = len(names) == 1
+    is_single = len(names) == 1
     figure, axes = panels(
-        2 if is_alone else min(len(names), MOST_FEATURES), 8 if is_alone else 4.4, 3.2, across=1 if is_alone else 3
+        2 if is_single else min(len(names), MOST_FEATURES), 8 if is_single else 4.4, 3.2, across=1 if is_single else 3
     )
-    if is_alone:
+    if is_single:
         draw_along(axes[0], tree, 0, 0)
         axes[0].legend(loc="best", fontsize="small")
         axes[1].sharex(axes[0])
-    for axis, name in zip(axes[is_alone:], names, strict=False):
-        own = jumps[jumps["feature"] == name]
-        axis.vlines(own["cut"], np.zeros(len(own)), own["probability"], color=COLOURS[0], lw=2)
+    for axis, name in zip(axes[is_single:], names, strict=False):
+        of_feature = jumps[jumps["feature"] == name]
+        axis.vlines(of_feature["cut"], np.zeros(len(of_feature)), of_feature["probability"], color=COLOURS[0], lw=2)
         axis.set_ylim(0, 1)
         axis.set_xlabel(short(name), parse_math=False)
         axis.set_ylabel("probability of a jump")
