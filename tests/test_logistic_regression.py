@@ -173,6 +173,10 @@ def test_the_median_lethal_dose_has_quantiles_and_no_mean():
     np.testing.assert_allclose(centred.derived({"w": np.array([1.0, 2.0])})["even_odds"], 4.5)
 
 
+def test_without_any_slope_there_is_no_place_of_even_odds():
+    assert list(LOGISTIC().derived({"w": np.zeros(2)})) == ["odds_ratio"]
+
+
 # Where there is no maximum of the likelihood
 
 

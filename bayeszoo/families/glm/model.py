@@ -68,9 +68,14 @@ class LinkedTerms(LinearTerms, family=True):
         return ratios
 
     def crossing(self, params: Params) -> np.ndarray | None:
-        """Return the feature at which the linear predictor is 0, shape (...,); None unless there is one linear term."""
+        """Return the feature at which the linear predictor is 0, shape (...,).
+
+        None unless there is one linear term, and where its weight is exactly 0, as that of an estimate may be.
+        """
         w, center = np.asarray(params["w"]), np.ravel(self.center)
         if not (self.intercept and self.degree == 1 and w.shape[-1] == 2 and len(center) == 1):
+            return None
+        if np.any(w[..., 1] == 0):
             return None
         return np.asarray(center[0] - w[..., 0] / w[..., 1])
 
