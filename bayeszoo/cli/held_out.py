@@ -168,7 +168,12 @@ def _written(row: Mapping[Any, Any], digits: int | None) -> list[str]:
         for name in ("error", "log_score")
     )
     of_score = row["mcse_log_score"]
-    return [error, number(row["error_se"], 2), score, number(of_score, 2) if of_score > SMALLEST_ERROR else "-"]
+    return [
+        error,
+        number(row["error_se"], digits or 4),
+        score,
+        number(of_score, 2) if of_score > SMALLEST_ERROR else "-",
+    ]
 
 
 def _show(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
