@@ -197,8 +197,9 @@ def test_the_command_prints_the_rows_of_the_fit_or_one_json_document_and_writes_
     code, out, err = run("assign", saved)
     expected, path = bz.assign(fit), tmp_path / "rows.csv"
     assert (code, err, "multinomial_mixture, enumerate (draws of the exact posterior)" in out) == (0, "", True)
-    assert f"wrong label: {expected.attrs['expected_errors']:.4g} of 6" in out
-    assert f"wrong label: {expected.attrs['expected_errors']:.9g} of 6" in run("assign", saved, "--digits", 9)[1]
+    errors, its_error = (expected.attrs[name] for name in ("expected_errors", "mcse_expected_errors"))
+    assert f"wrong label: {errors:.1e} +- {its_error:.2g} of 6" in out
+    assert f"wrong label: {errors:.9g} +- {its_error:.2g} of 6" in run("assign", saved, "--digits", 9)[1]
     lines = [line.split() for line in out.splitlines() if line.split()[:1] and line.split()[0].isdigit()]
     assert [int(line[1]) for line in lines] == expected["component"].tolist()
     code, out, err = run("assign", saved, "--json", "-o", path)
