@@ -16,6 +16,7 @@ import numpy as np
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError, Interrupted
 from bayeszoo.foundation import signals
+from bayeszoo.foundation.named import Options
 from bayeszoo.foundation.progress import ProgressLine, Reporter
 from bayeszoo.foundation.streams import stream
 from bayeszoo.inference.engine.inner import require_room, with_inner
@@ -172,7 +173,7 @@ def fit_sharing(
     seed: int | np.random.Generator | None,
     reporter: Reporter,
     groups: Sequence[str] | None,
-    options: Mapping[str, Any],
+    options: Options,
 ) -> xr.DataTree:
     """Fit as `fit` does, without a warning; what other methods need too is taken from ``shared``, or added to it."""
     kind = model if isinstance(model, type) else type(model)
@@ -198,7 +199,7 @@ def fit_sharing(
         return tree
 
 
-def _assembled(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options: Mapping[str, Any]) -> xr.DataTree:
+def _assembled(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options: Options) -> xr.DataTree:
     """Check and assemble a fit; after Ctrl-C, before or meanwhile, what there is of it at once."""
 
     def whole() -> xr.DataTree:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ from bayeszoo.answers.judged import (
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.foundation import diagnostics
-from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.named import Arrays, Options, Params
 from bayeszoo.inference.labels.align import flat, in_chunks
 from bayeszoo.inference.labels.symmetry import is_symmetric, numbered_as, pattern_of
 from bayeszoo.inference.labels.symmetry import labelled as aligned
@@ -43,7 +43,7 @@ _HELD = 2**24
 """Probabilities that are held at once for their Monte Carlo errors."""
 
 
-def rows_asked(fit: Fit, new_data: Any, options: Mapping[str, Any], quantity: str = "component") -> Data:
+def rows_asked(fit: Fit, new_data: object, options: Options, quantity: str = "component") -> Data:
     """Return the rows of the fit, or new ones, which must have an outcome: of them ``quantity`` is to be inferred."""
     if new_data is None:
         if options:
@@ -130,7 +130,7 @@ class Latents:
         return Latents(*(np.where(shown, values, np.nan) for values in (self.mean, self.sd_of_means, self.mcse)))
 
 
-def assign(tree: xr.DataTree, new_data: Any = None, **options: Any) -> pd.DataFrame:
+def assign(tree: xr.DataTree, new_data: object = None, **options: Any) -> pd.DataFrame:
     """Say which component each row belongs to, from a fit.
 
     Parameters

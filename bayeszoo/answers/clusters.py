@@ -274,7 +274,7 @@ def _drawn(model: Latent, params: Params, data: Data, rng: np.random.Generator) 
         yield np.sum(rng.random(values.shape[:-1])[..., None] > ends, axis=-1)
 
 
-def row_density(tree: xr.DataTree, new_data: Any = None, **options: Any) -> pd.DataFrame:
+def row_density(tree: xr.DataTree, new_data: object = None, **options: Any) -> pd.DataFrame:
     """Return the density of a row at places, averaged over the parameters, with its 95% interval.
 
     Parameters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -35,7 +35,7 @@ from bayeszoo.answers.levels import LEVELS, coming, decoded, forecasted
 from bayeszoo.answers.time_tables import frame_of, sequences, times_ahead, whole_number
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError, Untrustworthy
-from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.named import Arrays, Options, Params
 from bayeszoo.foundation.streams import stream
 from bayeszoo.foundation.tails import existing, moments
 from bayeszoo.inference.labels.align import flat
@@ -106,7 +106,7 @@ def _each(params: Params) -> list[dict[str, np.ndarray]]:
 
 
 def decodable(
-    source: Any, new_data: Any, options: Mapping[str, Any], *, need_states: bool = True, may_be_judged: bool = False
+    source: Any, new_data: object, options: Options, *, need_states: bool = True, may_be_judged: bool = False
 ) -> Decodable:
     """Return the rows to decode: the fit's own, new rows, or rows of a model with all tables known.
 
@@ -130,7 +130,7 @@ def decodable(
 
 
 def _of_levels(
-    source: Any, new_data: Any, options: Mapping[str, Any], take: Callable[[Any, str], Fit] = require_shown
+    source: Any, new_data: object, options: Options, take: Callable[[Any, str], Fit] = require_shown
 ) -> tuple[Fit, Data] | None:
     """Return a fit whose hidden states are numbers, and the rows asked for; None where they are no numbers."""
     model = source if isinstance(source, Model) else Fit(source).model
@@ -148,7 +148,7 @@ def _of_levels(
 
 def decode(
     source: xr.DataTree | Model,
-    new_data: Any = None,
+    new_data: object = None,
     *,
     paths: int = 0,
     seed: int | np.random.Generator = 0,

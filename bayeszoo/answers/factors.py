@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from bayeszoo.data.read import Data
 from bayeszoo.distributions import frozen
 from bayeszoo.errors import InputError
 from bayeszoo.families.factors.base import latent_posterior, principal_axes, procrustes, reconstruction
-from bayeszoo.foundation.named import Params
+from bayeszoo.foundation.named import Options, Params
 from bayeszoo.foundation.tails import moments
 from bayeszoo.results.stored import Fit
 
@@ -126,7 +126,7 @@ def _reconstructed(fit: Fit, data: Data) -> pd.DataFrame:
     return frame
 
 
-def _rows(new_data: object, options: Mapping[str, object], fit: Fit) -> Data:
+def _rows(new_data: object, options: Options, fit: Fit) -> Data:
     """Read the rows that are asked about, of a model with factors."""
     _factors(fit)
     return rows_asked(fit, new_data, options, "factors")

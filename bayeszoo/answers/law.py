@@ -21,7 +21,7 @@ from bayeszoo.distributions.averaged import LARGEST, NOTHING, Averaged
 from bayeszoo.distributions.discrete import Categorical, ClassWithFeatures, LogMeanPoisson
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.blocks import AT_ONCE
-from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.named import Arrays, Options, Params
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.foundation.tails import TOO_LARGE, Moments, existing, moments, reasons
 from bayeszoo.model.base import Model
@@ -169,7 +169,7 @@ def _quantiles_over_draws(
     return over_draws(law, fit.draws(), size, counts=is_count, independent=fit.has_independent_draws)
 
 
-def new_rows(model: Model, fitted_to: Data, new_data: Any, options: dict[str, Any]) -> tuple[Data, np.ndarray | None]:
+def new_rows(model: Model, fitted_to: Data, new_data: object, options: Options) -> tuple[Data, np.ndarray | None]:
     """Return the new rows, and their outcome where it is known."""
     if new_data is None:
         raise InputError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from bayeszoo.data.read import Data, read
 from bayeszoo.distributions.averaged import NOTHING, Averaged, RowLaw
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
-from bayeszoo.foundation.named import Params
+from bayeszoo.foundation.named import Options, Params
 from bayeszoo.foundation.streams import stream
 from bayeszoo.foundation.tails import Moments, existing, moments
 from bayeszoo.model.base import fields_of
@@ -241,7 +241,7 @@ def _filled(of: LevelsOfFit) -> dict[str, np.ndarray]:
     return columns | {f"mcse_{name}": np.where(missing, error, np.nan) for name, (_, error) in parts.items()}
 
 
-def coming(fit: Fit, new_data: Any, options: Mapping[str, Any]) -> Data | None:
+def coming(fit: Fit, new_data: object, options: Options) -> Data | None:
     """Return rows that come after those of a fit, of which the features alone are known; None of other rows."""
     model = fit.model
     if not isinstance(model, LevelsInTime) or new_data is None or not model.sequences_share_parameters(fit.data):

@@ -39,7 +39,7 @@ Rows = tuple[Data, np.ndarray | None]
 
 
 def predict(
-    tree: xr.DataTree, new_data: Any = 1, *, seed: int | np.random.Generator = 0, **options: Any
+    tree: xr.DataTree, new_data: object = 1, *, seed: int | np.random.Generator = 0, **options: Any
 ) -> pd.DataFrame:
     """Predict new rows from a fit.
 

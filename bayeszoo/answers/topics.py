@@ -16,6 +16,7 @@ from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
 from bayeszoo.families.documents.scores import DocumentScores, coherence, document_completion, left_to_right
 from bayeszoo.foundation import diagnostics
+from bayeszoo.foundation.named import Options
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.model.base import Model
 from bayeszoo.model.views import View
@@ -98,7 +99,7 @@ def topics(tree: xr.DataTree, top: int = 10, *, untrusted: bool = False) -> pd.D
 
 def proportions(
     tree: xr.DataTree,
-    new_data: Any = None,
+    new_data: object = None,
     *,
     untrusted: bool = False,
     seed: int | np.random.Generator = 0,
@@ -241,7 +242,7 @@ def _moments(draws: np.ndarray, kind: str) -> dict[str, np.ndarray]:
     return {**known, "mcse_mean": diagnostics.mcse(draws), **quantiles.columns()}
 
 
-def _new_documents(tree: xr.DataTree, new_data: Any, options: dict[str, Any]) -> tuple[Model, Data]:
+def _new_documents(tree: xr.DataTree, new_data: object, options: Options) -> tuple[Model, Data]:
     """Return the topic model, and documents that its fit has not seen, read with its words."""
     model = Fit(tree).model
     if not has_proportions(model):

@@ -15,7 +15,7 @@ import numpy as np
 from bayeszoo.comparison.candidates import Candidate
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.gate import MAX_K_HAT, at_most, failures, pareto_k
-from bayeszoo.foundation.named import Arrays
+from bayeszoo.foundation.named import Arrays, Document
 from bayeszoo.foundation.streams import stream
 from bayeszoo.inference.engine.maxima import Search
 from bayeszoo.inference.methods import em, enumeration, vb
@@ -124,7 +124,7 @@ class Criteria:
             raise NumericalError(f"Newton's method: {wrong}", "not_converged")
         return float(mode.rows.values(mode.peak.x[None])[0]), "Newton's method"
 
-    def elbo(self) -> dict[str, Any]:
+    def elbo(self) -> Document:
         """Return the evidence lower bound of variational Bayes, and its source."""
         return {"elbo": self._climbed.best.objective, "elbo_from": _reached("VB", self._climbed)}
 

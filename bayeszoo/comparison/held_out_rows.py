@@ -20,6 +20,7 @@ from bayeszoo.data.inputs import Regression
 from bayeszoo.data.read import Data, example, read
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
 from bayeszoo.fit import check_method, fit, methods_for, uninterrupted
+from bayeszoo.foundation.named import Document
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Classifies
@@ -167,7 +168,7 @@ def _of_method(
     method: str,
     fields: Mapping[str, object],
     seed: int,
-) -> dict[str, Any]:
+) -> Document:
     """Return a method's row of the table, with the reason where there is no answer to show."""
     kind, losses, fit_kind = model if isinstance(model, type) else type(model), [], ""
     for held in parts:
@@ -207,7 +208,7 @@ def _predicted(tree: Any, new: Data, seed: int) -> Losses:
     return Losses(errors, np.ones(len(errors)), score, float(moved.sum()), its_error)
 
 
-def _summed(kind: type[Model], parts: Sequence[Losses]) -> dict[str, Any]:
+def _summed(kind: type[Model], parts: Sequence[Losses]) -> Document:
     """Return the error of all rows held out, its standard error, and the mean log score."""
     losses, trials = (np.concatenate([getattr(part, name) for part in parts]) for name in ("losses", "trials"))
     total = float(trials.sum())

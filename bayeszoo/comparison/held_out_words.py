@@ -20,6 +20,7 @@ from bayeszoo.errors import InputError
 from bayeszoo.families.documents.scores import split_words
 from bayeszoo.fit import check_method, fit, methods_for, uninterrupted
 from bayeszoo.foundation import diagnostics
+from bayeszoo.foundation.named import Document, Options
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Latent
@@ -186,7 +187,7 @@ def _methods(models: Sequence[Model], methods: Sequence[str] | None) -> list[str
     return list(methods)
 
 
-def _corpus(models: Sequence[Model], data: Any, options: dict[str, Any]) -> Data:
+def _corpus(models: Sequence[Model], data: Any, options: Options) -> Data:
     if data is not None:
         return read(OfWords(), data, **options)
     with_corpus = next((model for model in models if isinstance(model.inputs, Corpus) and model.examples), None)
@@ -202,7 +203,7 @@ class OfWords:
     labels: ClassVar[dict[str, tuple[str, ...]]] = {}
 
 
-def _about(tree: xr.DataTree, score: WordScore) -> dict[str, Any]:
+def _about(tree: xr.DataTree, score: WordScore) -> Document:
     words = int(score.words.sum())
     of_fit = {name: tree.attrs[name] for name in ("method", "kind", "status")}
     scored = {"log_score": score.mean, "mcse": score.mcse / words, "perplexity": math.exp(-score.mean), "words": words}

@@ -25,6 +25,7 @@ from bayeszoo.data.table.table import shown
 from bayeszoo.errors import Caution, InputError, Interrupted, NumericalError
 from bayeszoo.fit import as_seed, fit, options_of
 from bayeszoo.foundation import signals
+from bayeszoo.foundation.named import Document, Options
 from bayeszoo.foundation.progress import ProgressLine, Reporter
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.base import Model
@@ -149,7 +150,7 @@ def fit_many(
     return _tree({label: fits[label] for label in named if label in fits}, failures, seed)
 
 
-def _named(datasets: object) -> dict[str, Any]:
+def _named(datasets: object) -> Document:
     """Return the data sets by their names."""
     if isinstance(datasets, list | tuple):
         datasets = dict(enumerate(datasets))
@@ -223,7 +224,7 @@ type _Run = Callable[..., _Result]
 type _Fitted = Callable[[_Run, Mapping[str, _Task]], Iterator[tuple[str, _Result]]]
 
 
-def _sent(data: Data) -> dict[str, Any]:
+def _sent(data: Data) -> Document:
     """Return the fields from which another process makes the data again; it knows the inputs that checked them."""
     return {field.name: getattr(data, field.name) for field in fields(data) if field.name != "checked_for"}
 
@@ -242,9 +243,7 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _attempt(
-    reference: Reference, method: str, options: dict[str, Any], task: _Task, model: Model | None = None
-) -> _Result:
+def _attempt(reference: Reference, method: str, options: Options, task: _Task, model: Model | None = None) -> _Result:
     """Return the fit of a data set, or the reason for its failure."""
     model = model or reference.model()
     data = Data(**task.data, checked_for=(model.inputs, False))

@@ -24,6 +24,7 @@ from bayeszoo.comparison.criteria import Criteria, plug_in
 from bayeszoo.comparison.evidence.of_candidates import log_evidence
 from bayeszoo.distributions.conjugate.law import Block
 from bayeszoo.errors import NumericalError
+from bayeszoo.foundation.named import Document
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.base import Model
@@ -221,7 +222,7 @@ def select(
     return frame.sort_values("status", key=lambda status: status == "caution", kind="stable", ignore_index=True)
 
 
-def _row(candidate: Candidate, options: SelectOptions) -> dict[str, Any]:
+def _row(candidate: Candidate, options: SelectOptions) -> Document:
     latent = Criteria(candidate, options.seed)
     number = number_of_components(type(candidate.model))
     row = {
@@ -239,7 +240,7 @@ def _row(candidate: Candidate, options: SelectOptions) -> dict[str, Any]:
     return row | _or_withheld("loo", candidate, lambda: _leave_one_out(candidate, options))
 
 
-def _or_withheld(name: str, candidate: Candidate, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def _or_withheld(name: str, candidate: Candidate, compute: Callable[[], dict[str, Any]]) -> Document:
     """Return the computed columns, or the reason that they are withheld in the column ``{name}_from``."""
     if candidate.status not in ("ok", "caution"):
         return {f"{name}_from": f"withheld: {WORDS[candidate.status]}"}
@@ -259,7 +260,7 @@ def _finite(value: float) -> float:
 # Evidence
 
 
-def _evidence(latent: Criteria) -> dict[str, Any]:
+def _evidence(latent: Criteria) -> Document:
     is_given = latent.candidate.method == "smc"
     value, se, source = log_evidence(latent.candidate) if is_given or not latent.has_evidence else latent.evidence()
     return {"log_evidence": _finite(value), "evidence_se": se, "evidence_from": source}
@@ -287,7 +288,7 @@ def _are_compared(scored: Sequence[object], rows: Sequence[object]) -> bool:
 # Likelihood and description length
 
 
-def _likelihood(latent: Criteria) -> dict[str, Any]:
+def _likelihood(latent: Criteria) -> Document:
     candidate = latent.candidate
     is_climbed = latent.has_latents or latent.is_concave
     value, source = latent.log_likelihood() if is_climbed else (_max_log_likelihood(candidate), "closed form")
@@ -310,7 +311,7 @@ def _max_log_likelihood(candidate: Candidate) -> float:
     return _finite(math.nan if value is None else value)
 
 
-def _description(candidate: Candidate, keep: float) -> dict[str, Any]:
+def _description(candidate: Candidate, keep: float) -> Document:
     """Return the description length of a linear model."""
     if not (isinstance(candidate.model, LinearPredictor) and isinstance(candidate.model, Sufficient)):
         raise NumericalError("it is not a linear model of a Gaussian outcome", "not_linear")
@@ -332,7 +333,7 @@ def _risk_inflation(rows: list[dict[str, Any]]) -> None:
         row["ric"] = 2 * row["terms"] * math.log(most_terms) - 2 * row["log_likelihood"]
 
 
-def _normalized(candidate: Candidate) -> dict[str, Any]:
+def _normalized(candidate: Candidate) -> Document:
     """Return the code length by normalized maximum likelihood."""
     block = candidate.model.block(candidate.stats) if isinstance(candidate.model, BlockModel) else None
     length = block.normalized_length(candidate.stats) if isinstance(block, Block) else None
@@ -346,7 +347,7 @@ def _normalized(candidate: Candidate) -> dict[str, Any]:
 # Prediction
 
 
-def _k_fold(candidate: Candidate, options: SelectOptions) -> dict[str, Any]:
+def _k_fold(candidate: Candidate, options: SelectOptions) -> Document:
     if candidate.kind != "exact" and isinstance(candidate.model, Predictive):
         raise NoScore(f"{candidate.method} would have to run for each fold: give the model itself")
     by_mle = plug_in(candidate.model)
@@ -354,7 +355,7 @@ def _k_fold(candidate: Candidate, options: SelectOptions) -> dict[str, Any]:
     return _prediction("kfold", scored, "plug-in of the MLE" if by_mle else "exact")
 
 
-def _leave_one_out(candidate: Candidate, options: SelectOptions) -> dict[str, Any]:
+def _leave_one_out(candidate: Candidate, options: SelectOptions) -> Document:
     if not options.loo:
         raise NoScore("not asked for")
     if candidate.tree is not None and candidate.has_draws:
@@ -382,7 +383,7 @@ def _scored(tree: xr.DataTree, options: SelectOptions) -> Score:
         raise
 
 
-def _prediction(name: str, scored: Score, source: str) -> dict[str, Any]:
+def _prediction(name: str, scored: Score, source: str) -> Document:
     """Return the columns of a score, and the score, with which other candidates are compared."""
     mean = _finite(scored.mean)
     columns = {name: scored.total * mean, f"{name}_se": scored.total * scored.se, f"{name}_from": source}

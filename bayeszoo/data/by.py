@@ -19,6 +19,7 @@ from bayeszoo.data.table.cells import MISSING
 from bayeszoo.data.table.read import read_table
 from bayeszoo.data.table.table import Column, Table, quoted, shown
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
+from bayeszoo.foundation.named import Options
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -152,9 +153,7 @@ def _named(table: Table, whole: Data) -> Table:
     return replace(table, columns={**table.columns, GROUP: numbers})
 
 
-def _part(
-    model: HasInputs, table: Table, by: str, label: str, rows: np.ndarray, like: Data, options: Mapping[str, Any]
-) -> Data:
+def _part(model: HasInputs, table: Table, by: str, label: str, rows: np.ndarray, like: Data, options: Options) -> Data:
     """Read the rows of a group, with their row numbers in the whole table."""
     with named_in_errors(label):
         data = read(model, _without(table, by, rows), new=True, like=like, **options)

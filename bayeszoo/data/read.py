@@ -26,6 +26,7 @@ from bayeszoo.data.table.kept import Kept
 from bayeszoo.data.table.read import read_table
 from bayeszoo.data.table.table import Table, shown
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.named import Options
 
 _DEFAULTS = {"missing": "refuse", "delimiter": None, "decimal": ".", "encoding": "utf-8", "header": True}
 _ROWLESS = {"Accumulated": "only their statistics were kept", "FileRows": "they are in files"}
@@ -247,7 +248,7 @@ def _read(
     form: Mapping[str, Any],
     new: bool,
     like: Arrays | None,
-    options: Mapping[str, Any],
+    options: Options,
 ) -> Data:
     inputs = model.inputs
     if why := _ROWLESS.get(type(source).__name__):
@@ -274,7 +275,7 @@ def _read(
     return _data(parsed, name, inputs, new, reading)
 
 
-def _data(parsed: Parsed, name: str, inputs: Inputs, new: bool, reading: dict[str, Any]) -> Data:
+def _data(parsed: Parsed, name: str, inputs: Inputs, new: bool, reading: Options) -> Data:
     """Return the parsed data, with their row numbers in the table."""
     reading = reading | ({} if parsed.outcomes is None else {OUTCOMES: list(parsed.outcomes)}) | parsed.reading
     data = Data(parsed.arrays, name, parsed.columns, parsed.notes, (inputs, new), reading)
@@ -282,7 +283,7 @@ def _data(parsed: Parsed, name: str, inputs: Inputs, new: bool, reading: dict[st
     return data if kept is None or inputs.row_names or len(kept) != data.rows else replace(data, row_numbers=kept)
 
 
-def _as_in_the_fit(inputs: Inputs, like: Arrays | None, table: Table, options: Mapping[str, object]) -> dict[str, Any]:
+def _as_in_the_fit(inputs: Inputs, like: Arrays | None, table: Table, options: Options) -> Options:
     """Return options that name the columns of the fit, where new rows have them too."""
     if not isinstance(like, Data):
         return {}
@@ -296,7 +297,7 @@ def _as_in_the_fit(inputs: Inputs, like: Arrays | None, table: Table, options: M
     return {name: used[name] for name in names if used[name] in table.columns}
 
 
-def reading_of(inputs: Inputs, source: object, options: Mapping[str, object], **more: object) -> dict[str, Any]:
+def reading_of(inputs: Inputs, source: object, options: Options, **more: object) -> Options:
     """Return the options of reading, ready for JSON, as `Data.reading` keeps them."""
     place = "example" if source is None else "file" if isinstance(source, str | PathLike) else "memory"
     named = {name: value for name, value in options.items() if value is not None}

@@ -11,6 +11,7 @@ import scipy
 from bayeszoo.distributions.beta_binomial_tails import MOST_SUMMED
 from bayeszoo.distributions.discrete import BetaBinomial
 from bayeszoo.foundation.levels import CLOSE, reached
+from bayeszoo.foundation.named import RandomState
 
 NOTHING = 1e-13
 """Probability below which a point of the grid is left out of the bounds of quantiles."""
@@ -41,7 +42,7 @@ class RowLaw(Protocol):
     def cdf(self, y: Any) -> Any:
         """Return the probability that each number is at most ``y``."""
 
-    def rvs(self, size: Any, random_state: Any = None) -> Any:
+    def rvs(self, size: Any, random_state: RandomState = None) -> Any:
         """Draw outcomes of shape ``size``."""
 
 

@@ -9,6 +9,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from bayeszoo.foundation.named import RandomState
+
 TIE = 1 - 1e-12
 """A cumulative mass that reaches a level up to rounding has reached it."""
 
@@ -47,7 +49,7 @@ class OfIndicators(ByVariance):
         return np.where(1 - self.mean() >= q * TIE, 0.0, 1.0)
 
     @abstractmethod
-    def rvs(self, size: tuple[int, ...], random_state: Any = None) -> np.ndarray:
+    def rvs(self, size: tuple[int, ...], random_state: RandomState = None) -> np.ndarray:
         """Draw indicators of shape ``size``, which ends in (rows, K)."""
 
     @abstractmethod

@@ -23,6 +23,7 @@ from bayeszoo.distributions.special import (
     sum_of_others,
 )
 from bayeszoo.foundation.levels import reached
+from bayeszoo.foundation.named import RandomState
 
 
 def _is_count(k: np.ndarray) -> np.ndarray:
@@ -50,7 +51,7 @@ class BetaBinomial(ByMarginals, Stackable):
         inside = _is_count(k) & (k <= self.trials)
         return np.where(inside, log_beta_binomial(np.where(inside, k, 0.0), self.trials, self.a, self.b), -np.inf)
 
-    def rvs(self, size: Any, random_state: Any = None) -> np.ndarray:
+    def rvs(self, size: Any, random_state: RandomState = None) -> np.ndarray:
         """Draw numbers of successes of shape ``size``."""
         rng = np.random.default_rng(random_state)
         return np.asarray(rng.binomial(self.trials, rng.beta(self.a, self.b, size)))
@@ -183,7 +184,7 @@ class Categorical(OfIndicators):
         chosen = np.where(inside, self.p[..., rows, np.where(inside, codes, 0).astype(np.int64)], 0.0)
         return np.where(chosen > 0, np.log(np.where(chosen > 0, chosen, 1.0)), np.where(chosen == 0, -np.inf, np.nan))
 
-    def rvs(self, size: tuple[int, ...], random_state: Any = None) -> np.ndarray:
+    def rvs(self, size: tuple[int, ...], random_state: RandomState = None) -> np.ndarray:
         """Draw indicators of shape ``size``, which ends in (rows, K)."""
         return np.random.default_rng(random_state).multinomial(1, self.p, size=size[:-1])
 
@@ -255,7 +256,7 @@ class Multinomial(ByMarginals):
         log_mass = np.sum(terms, axis=-1) - log_peak(self.trials)
         return np.where(inside, np.minimum(log_mass, 0.0), -np.inf)
 
-    def rvs(self, size: tuple[int, ...], random_state: Any = None) -> np.ndarray:
+    def rvs(self, size: tuple[int, ...], random_state: RandomState = None) -> np.ndarray:
         """Draw counts of shape ``size``, which ends in (rows, K)."""
         return np.random.default_rng(random_state).multinomial(self.trials, self.p, size=size[:-1])
 

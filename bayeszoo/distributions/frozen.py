@@ -16,6 +16,7 @@ import scipy
 from bayeszoo.distributions.bases import Stackable
 from bayeszoo.distributions.large_counts import beta_cdf, beta_ppf
 from bayeszoo.distributions.special import log_beta
+from bayeszoo.foundation.named import RandomState
 
 
 class Frozen(Stackable):
@@ -76,7 +77,7 @@ class Frozen(Stackable):
         args = [together(list(values)) for values in zip(*(law.args for law in laws), strict=True)]
         return type(self)(self.dist, *args, **{key: together([law.kwds[key] for law in laws]) for key in self.kwds})
 
-    def rvs(self, size: Any = None, random_state: Any = None) -> Any:
+    def rvs(self, size: Any = None, random_state: RandomState = None) -> Any:
         """Draw from a new SciPy distribution: SciPy stores the generator in it, which threads would mix up."""
         return self.dist(*self.args, **self.kwds).rvs(size=size, random_state=random_state)
 

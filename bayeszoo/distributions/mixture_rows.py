@@ -9,6 +9,7 @@ import scipy
 
 from bayeszoo.distributions.bases import ByVariance
 from bayeszoo.foundation.levels import reached
+from bayeszoo.foundation.named import RandomState
 
 
 class _Mixture(ByVariance):
@@ -56,7 +57,7 @@ class _Mixture(ByVariance):
         low = low - 1 if self.is_count else np.nextafter(low, -np.inf)
         return reached(self.cdf, q, low, np.nextafter(high, np.inf) if not self.is_count else high, self.is_count)
 
-    def rvs(self, size: tuple[int, ...], random_state: Any = None) -> np.ndarray:
+    def rvs(self, size: tuple[int, ...], random_state: RandomState = None) -> np.ndarray:
         """Draw rows of shape ``size``, (..., rows)."""
         rng = np.random.default_rng(random_state)
         ends = np.cumsum(self._weights, axis=-1)[..., :-1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +11,7 @@ from bayeszoo.distributions import frozen
 from bayeszoo.distributions.bases import ByMarginals
 from bayeszoo.distributions.special import log_rising
 from bayeszoo.distributions.structures import solve_lower
+from bayeszoo.foundation.named import RandomState
 
 
 class MultivariateT(ByMarginals):
@@ -53,7 +53,7 @@ class GaussianRows(ByMarginals):
         log_det = np.sum(np.log(np.diagonal(self._factor, axis1=-2, axis2=-1)), axis=-1)
         return -np.sum(z * z, axis=-2) / 2 - (log_det + z.shape[-2] / 2 * math.log(2 * math.pi))[..., None]
 
-    def rvs(self, size: tuple[int, ...], random_state: Any = None) -> np.ndarray:
+    def rvs(self, size: tuple[int, ...], random_state: RandomState = None) -> np.ndarray:
         """Draw rows of shape ``size``, (..., rows, D); entries of a row are correlated."""
         z = np.random.default_rng(random_state).standard_normal(size)
         return self._mean[..., None, :] + z @ self._factor.mT

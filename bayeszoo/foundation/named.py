@@ -16,3 +16,18 @@ Simulated = tuple[dict[str, Any], dict[str, np.ndarray]]
 
 Document = dict[str, Any]
 """A JSON document, as commands print with ``--json`` and reports show."""
+
+Options = dict[str, Any]
+"""Options of reading by name, as `bayeszoo.read` takes them."""
+
+Coords = dict[str, Any]
+"""Labels along axes by name, as PyMC and xarray take them."""
+
+Fields = dict[str, Any]
+"""Values of the fields of a model by name."""
+
+Statistics = Any
+"""Sufficient statistics, of the type that a model chooses."""
+
+RandomState = np.random.Generator | int | None
+"""What SciPy's ``rvs`` takes as ``random_state``."""

@@ -13,6 +13,7 @@ from bayeszoo.data.read import Data
 from bayeszoo.distributions.conjugate.product import Several
 from bayeszoo.distributions.statistics.base import Stats
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.named import Statistics
 from bayeszoo.model.base import Model, fields_of
 from bayeszoo.model.capabilities import Sufficient
 
@@ -140,7 +141,7 @@ def rebuilt(model: Model, like: Data, arrays: Mapping[str, np.ndarray]) -> Any:
     return _filled(empty, {**arrays, **scalars})
 
 
-def digest_of(stats: Any) -> str:
+def digest_of(stats: Statistics) -> str:
     """Return the SHA-256 of statistics."""
     return Data(arrays_of(stats)).digest
 

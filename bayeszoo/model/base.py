@@ -20,7 +20,7 @@ import numpy as np
 from bayeszoo.data.inputs.labels import joined, labels_of
 from bayeszoo.distributions.priors import Priors
 from bayeszoo.errors import InputError, NoRowLaw, NoSimulator
-from bayeszoo.foundation.named import Arrays, Params, Simulated
+from bayeszoo.foundation.named import Arrays, Coords, Fields, Params, Simulated, Statistics
 from bayeszoo.model.fields import hyperparameters, relabelled, text
 from bayeszoo.model.views import View
 
@@ -127,7 +127,7 @@ class Model(ABC):
         array[...] = values
         return array
 
-    def coords(self, data: Arrays) -> dict[str, Any]:
+    def coords(self, data: Arrays) -> Coords:
         """Return the labels along the axes of the parameters: those of the data."""
         return {name: data[name] for name in self.inputs.coords}
 
@@ -221,7 +221,7 @@ class Model(ABC):
         """
         return {}
 
-    def remarks(self, stats: Any, data: Arrays) -> tuple[str, ...]:
+    def remarks(self, stats: Statistics, data: Arrays) -> tuple[str, ...]:
         """Return remarks to show with every fit; ``stats`` are None if the model is not `Sufficient`."""
         return ()
 
@@ -229,7 +229,7 @@ class Model(ABC):
         """Say what draws of a fit show that its checks do not, as parameters for which numerics are rough."""
         return ()
 
-    def hazards(self, stats: Any) -> list[Check]:
+    def hazards(self, stats: Statistics) -> list[Check]:
         """Check for what draws cannot show, such as several modes; sampled and approximate fits must pass."""
         return []
 
@@ -287,7 +287,7 @@ def label_of(model: type[Model], values: Mapping[str, object]) -> str:
     return f"{model.name}({', '.join(f'{name}={text(value)}' for name, value in shown.items())})"
 
 
-def fields_of(model: Model) -> dict[str, Any]:
+def fields_of(model: Model) -> Fields:
     """Return the model's hyperparameters as plain numbers, lists and text for JSON, and priors if there are any."""
     values = {f.name: getattr(model, f.name) for f in fields(model)}
     return {name: _plain(value) for name, value in values.items() if not isinstance(value, Priors) or value}

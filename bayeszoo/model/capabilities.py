@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard
 
 import numpy as np
 
-from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.named import Arrays, Params, Statistics
 from bayeszoo.model.base import Model
 from bayeszoo.model.closed import ClosedForm, Conjugate, PointEstimates, Predictive, Sufficient
 from bayeszoo.model.conditional import MOST_OUTER, Conditional, LogConcave
@@ -43,7 +43,7 @@ class EM(Model):
         """Return expected statistics and the log likelihood at the parameters."""
 
     @abstractmethod
-    def m_step(self, stats: Any, flat: bool = False) -> dict[str, Any]:
+    def m_step(self, stats: Statistics, flat: bool = False) -> dict[str, Any]:
         """Return the parameters that maximize the expected log joint density, or with ``flat`` the log likelihood.
 
         In the constrained space, no Jacobian. Raises `NumericalError` where there is no maximum.
@@ -54,18 +54,18 @@ class EM(Model):
         """Return the log density of the prior; leading axes of the parameters are draws."""
 
     @abstractmethod
-    def free_parameters(self, stats: Any) -> int:
+    def free_parameters(self, stats: Statistics) -> int:
         """Return the number of free parameters; ``stats`` are the data if the model has no statistics."""
 
     def unbounded(self, data: Any) -> str:
         """Say why the posterior density has no maximum; empty if it has one."""
         return ""
 
-    def degenerate(self, params: Params, stats: Any) -> str:
+    def degenerate(self, params: Params, stats: Statistics) -> str:
         """Say, from expected statistics, why a maximum of the likelihood is degenerate; empty if it is not."""
         return ""
 
-    def undetermined(self, params: Params, data: Any, stats: Any, flat: bool) -> str:
+    def undetermined(self, params: Params, data: Any, stats: Statistics, flat: bool) -> str:
         """Say, from data and expected statistics, why a maximum is not unique; empty if it is."""
         return ""
 
@@ -77,15 +77,15 @@ class EM(Model):
         """Return coordinates for acceleration of EM; None without acceleration."""
         return None
 
-    def chart(self, params: Params, stats: Any, flat: bool) -> Chart | None:
+    def chart(self, params: Params, stats: Statistics, flat: bool) -> Chart | None:
         """Return coordinates about parameters for gradient steps after EM, of the likelihood if ``flat``."""
         return None
 
-    def closed_mle(self, stats: Any) -> dict[str, Any] | None:
+    def closed_mle(self, stats: Statistics) -> dict[str, Any] | None:
         """Return the maximum of the likelihood in closed form; None without one."""
         return None
 
-    def mle_certificate(self, stats: Any, params: Params) -> list[Check]:
+    def mle_certificate(self, stats: Statistics, params: Params) -> list[Check]:
         """Check that `closed_mle` is the maximum."""
         return []
 
@@ -105,7 +105,7 @@ class Variational(Model):
         """Return expected statistics under the best q(z), and the sum of its log normalizers."""
 
     @abstractmethod
-    def vb_m_step(self, stats: Any) -> Any:
+    def vb_m_step(self, stats: Statistics) -> Any:
         """Return the best q(theta)."""
 
     @abstractmethod
@@ -156,7 +156,7 @@ class Stochastic(Variational):
         """Return q with the best factors of these rows' parameters, the other factors fixed."""
 
     @abstractmethod
-    def vb_scaled(self, stats: Any, factor: float) -> Any:
+    def vb_scaled(self, stats: Statistics, factor: float) -> Any:
         """Return expected statistics of ``factor`` times as many rows; statistics of single rows stay."""
 
     @abstractmethod

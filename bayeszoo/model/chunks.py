@@ -20,6 +20,7 @@ from bayeszoo.data.read import Data, HasInputs, reading_of
 from bayeszoo.data.table.read import read_parts
 from bayeszoo.data.table.table import LARGEST_COUNT, Dropped, Table, shown
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.named import Options
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.accumulated import Accumulated, arrays_of, sufficient
 from bayeszoo.model.base import Model
@@ -80,7 +81,7 @@ def total_of(
     model: Model,
     source: str | os.PathLike[str],
     rows: int,
-    options: Mapping[str, object],
+    options: Options,
     reporter: Reporter,
     is_part: bool = False,
 ) -> Accumulated:
@@ -111,9 +112,7 @@ class _Chunk(NamedTuple):
         return f"rows {self.first} to {self.last}"
 
 
-def _read(
-    model: HasInputs, source: Any, rows: int, options: Mapping[str, Any], is_part: bool = False
-) -> Iterator[_Chunk]:
+def _read(model: HasInputs, source: Any, rows: int, options: Options, is_part: bool = False) -> Iterator[_Chunk]:
     """Check the arguments before the file is read, and return its chunks."""
     if isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 1:
         raise InputError(f"the rows of a chunk must be a whole number >= 1, got {rows!r}", "wrong_type")
@@ -154,7 +153,7 @@ def _deviations(inputs: Matrix, chunks: Iterator[_Chunk]) -> dict[str, float]:
 
 
 def _checked(
-    model: HasInputs, inputs: Inputs, tables: Generator[Table], options: Mapping[str, object], is_part: bool
+    model: HasInputs, inputs: Inputs, tables: Generator[Table], options: Options, is_part: bool
 ) -> Iterator[_Chunk]:
     """Parse tables, and check the rules for all of them together."""
     totals, observations = Counter[str](), 0
@@ -179,7 +178,7 @@ def _checked(
         raise InputError("there are no observations: every row has a missing value or a count of 0", "no_data")
 
 
-def _parsed(inputs: Inputs, table: Table, options: Mapping[str, Any], is_part: bool) -> _Chunk:
+def _parsed(inputs: Inputs, table: Table, options: Options, is_part: bool) -> _Chunk:
     before = next((column.before for column in table.columns.values()), None)
     first, last = 1 + (before or 0), table.rows + (before or 0)
     if before is not None or is_part:

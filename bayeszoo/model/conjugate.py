@@ -9,7 +9,7 @@ import numpy as np
 
 from bayeszoo.distributions.conjugate.product import Expected, Factors, Product
 from bayeszoo.distributions.posterior import Posterior
-from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.named import Arrays, Params, Statistics
 from bayeszoo.model.capabilities import EM, Additive, Variational
 
 
@@ -53,7 +53,7 @@ class ConjugateSteps[P: Product](EM, Variational, Additive, family=True):
         """Log density of the prior; leading axes of the parameters are draws."""
         return np.asarray(self.prior(data).logpdf(params))
 
-    def free_parameters(self, stats: Any) -> int:
+    def free_parameters(self, stats: Statistics) -> int:
         """Return the number of free parameters."""
         return self.prior(stats).free_parameters
 

@@ -299,7 +299,7 @@ def _over_weights(model: LogConcave, data: Arrays) -> Integrated:
         u = first.points(grids[0].draw(math.prod(size), rng))
         return rows.params(u.reshape(*size, rows.size))
 
-    def log_density(params: Mapping[str, Any]) -> Any:
+    def log_density(params: Params) -> Any:
         u = rows.place(params)
         heights = rows.joint_values(u.reshape(-1, rows.size)).reshape(u.shape[:-1])
         return heights - rows.log_volume - evidence

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar, NamedTuple, TypeGuard
+from typing import ClassVar, NamedTuple, TypeGuard
 
 import numpy as np
 
 from bayeszoo.errors import NumericalError
-from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.named import Arrays, Params, Statistics
 from bayeszoo.model.base import Model
 from bayeszoo.model.observable import Observable
 from bayeszoo.model.views import View
@@ -64,7 +64,7 @@ class LinearPredictor(Observable, family=True):
     def separate_features(self, data: Arrays) -> dict[str, Feature]:
         """Return the features that the model uses and that can vary alone."""
 
-    def least_squares(self, stats: Any) -> tuple[np.ndarray, float]:
+    def least_squares(self, stats: Statistics) -> tuple[np.ndarray, float]:
         """Return the least-squares estimate in the user's units and its sum of squared errors; raise if not unique."""
         raise NumericalError("it is not a linear model of a Gaussian outcome", "not_linear")
 

@@ -11,7 +11,7 @@ import scipy
 from bayeszoo.data.inputs import places_of
 from bayeszoo.data.inputs.labels import outcomes_of
 from bayeszoo.distributions.averaged import RowLaw
-from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.named import Arrays, Params, Statistics
 from bayeszoo.model.base import Model
 from bayeszoo.model.views import View
 
@@ -81,11 +81,11 @@ class Classifies(Observable, family=True):
         """
         return None
 
-    def log_terms_of_rows(self, stats: Any, data: Arrays) -> dict[str, np.ndarray] | None:
+    def log_terms_of_rows(self, stats: Statistics, data: Arrays) -> dict[str, np.ndarray] | None:
         """Return terms (rows, K) that add up to the log joint density of class and features, if there are any."""
         return None
 
-    def counts_of_levels(self, stats: Any) -> dict[str, np.ndarray]:
+    def counts_of_levels(self, stats: Statistics) -> dict[str, np.ndarray]:
         """Return counts (K, L) of each level in each class, by feature; features without levels are left out."""
         return {}
 

@@ -18,7 +18,7 @@ from bayeszoo.distributions.bases import RowByRow, stacked
 from bayeszoo.distributions.posterior import Posterior, sum_over
 from bayeszoo.distributions.priors import Flat, Prior, Priors
 from bayeszoo.errors import InputError, NoRowLaw
-from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.named import Arrays, Coords, Params
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import ClosedForm, Predictive
 from bayeszoo.model.conditional import Conditional
@@ -78,7 +78,7 @@ class Over(Conditional, OverFields, family=True):
         """Return the base model's values, with width 1."""
         return {name: (value, 1.0) for name, value in self.own_values.items()}
 
-    def coords(self, data: Arrays) -> dict[str, Any]:
+    def coords(self, data: Arrays) -> Coords:
         """Return the labels along the axes of the model's parameters."""
         return self.base.coords(data)
 

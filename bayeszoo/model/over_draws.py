@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from bayeszoo.distributions.priors import Priors
 from bayeszoo.errors import InputError
-from bayeszoo.foundation.named import Arrays
+from bayeszoo.foundation.named import Arrays, Statistics
 from bayeszoo.model.base import Axes, Model
 from bayeszoo.model.capabilities import Gibbs
 from bayeszoo.model.over_fields import OverFields, domain, require_fields
@@ -57,7 +57,7 @@ class OverDrawn(OverFields, Gibbs, family=True):
         views: frozenset[View] = self.base.views()
         return views
 
-    def remarks(self, stats: Any, data: Arrays) -> tuple[str, ...]:
+    def remarks(self, stats: Statistics, data: Arrays) -> tuple[str, ...]:
         """Return the model's remarks about the data."""
         remarks: tuple[str, ...] = self.base.remarks(stats, data)
         return remarks

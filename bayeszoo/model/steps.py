@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
+from bayeszoo.foundation.named import Params
 from bayeszoo.foundation.newton import Derivatives, Peak, climb
 
 
@@ -125,7 +126,7 @@ class ConcaveLikelihood(ABC):
         mode = self.highest().there
         return mode.value + (self.size * math.log(2 * math.pi) - float(np.linalg.slogdet(mode.curvature)[1])) / 2
 
-    def log_prior(self, params: Mapping[str, Any]) -> Any:
+    def log_prior(self, params: Params) -> Any:
         """Return the log density of the prior of the parameters themselves; leading axes are draws."""
         u = self.place(params)
         return -(np.sum(np.square(u), axis=-1) + self.size * math.log(2 * math.pi)) / 2 - self.log_volume

@@ -13,6 +13,7 @@ from bayeszoo.data.inputs.levels import asked_levels
 from bayeszoo.data.read import Data, read
 from bayeszoo.data.table.table import shown
 from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.foundation.named import Options, Statistics
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Conjugate
 from bayeszoo.model.fields import hyperparameters
@@ -90,9 +91,7 @@ def stream(model: Model, batches: Iterable[object], forget: float = 1.0, **optio
     return _stream(conjugate, batches, float(forget), options)
 
 
-def _stream(
-    model: Conjugate[Any], batches: Iterable[object], forget: float, options: Mapping[str, object]
-) -> Iterator[Model]:
+def _stream(model: Conjugate[Any], batches: Iterable[object], forget: float, options: Options) -> Iterator[Model]:
     accumulated = None
     for batch in batches:
         data = _batch(model, batch, options)
@@ -104,7 +103,7 @@ def _stream(
         yield model.updated(accumulated).labelled(data, model.labels)
 
 
-def _batch(model: Model, batch: Any, options: Mapping[str, Any]) -> Data:
+def _batch(model: Model, batch: Any, options: Options) -> Data:
     """Read a batch; refuse options whose meaning may change between batches."""
     data = read(model, batch, **options)
     coding = coding_of(data)
@@ -125,7 +124,7 @@ def _batch(model: Model, batch: Any, options: Mapping[str, Any]) -> Data:
     return data
 
 
-def require_weights(model: Conjugate[Any], stats: Any) -> None:
+def require_weights(model: Conjugate[Any], stats: Statistics) -> None:
     """Require that counting rows twice equals repeating them: a mean among the statistics, say, must not double."""
     posteriors = (model.updated(s) for s in (stats + stats, stats.discounted(2.0)))
     pairs = zip(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayeszoo.errors import InputError, Untrustworthy
+from bayeszoo.foundation.named import Document
 from bayeszoo.model.capabilities import ClosedForm, is_integrated
 from bayeszoo.model.integration import integrate
 from bayeszoo.results.caveats import failures_of
@@ -22,7 +23,7 @@ MOST_ENTRIES = 2000
 _ERRORS = {"log_evidence": "log_evidence_mcse", "elbo": "elbo_se"}
 
 
-def facts(tree: xr.DataTree) -> dict[str, Any]:
+def facts(tree: xr.DataTree) -> Document:
     """Return the log likelihood, the evidence and the ELBO of a fit under one set of names, whatever its method.
 
     Parameters

@@ -10,6 +10,7 @@ import numpy as np
 
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.foundation import diagnostics
+from bayeszoo.foundation.named import Document
 from bayeszoo.foundation.tails import LIMITS
 from bayeszoo.results.caveats import failures_of, next_step
 from bayeszoo.results.gaps import STATISTICS, gaps
@@ -280,7 +281,7 @@ def errors(tree: xr.DataTree, name: str, summary: Mapping[str, np.ndarray | None
     return measured
 
 
-def document(tree: xr.DataTree) -> dict[str, Any]:
+def document(tree: xr.DataTree) -> Document:
     """Return the content of ``bayeszoo fit --json`` as plain values."""
     attrs = tree.attrs
     figures = {name: Fit(tree).fact(name) if name in _facts(tree) else None for name in (*FIGURES, "k_hat")}
@@ -304,7 +305,7 @@ def document(tree: xr.DataTree) -> dict[str, Any]:
     }
 
 
-def _facts(tree: xr.DataTree) -> dict[str, Any]:
+def _facts(tree: xr.DataTree) -> Document:
     """Return the facts of a fit that may be shown."""
     facts = dict(Fit(tree).facts)
     if Fit(tree).is_shown:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
 
 from bayeszoo.errors import InputError
 from bayeszoo.foundation import diagnostics
+from bayeszoo.foundation.named import Document
 from bayeszoo.foundation.optimize import Gradient
 from bayeszoo.inference.problem import Problem
 from bayeszoo.tools.references import Reference, entries_of, references
@@ -196,7 +197,7 @@ def _parts(chain: np.ndarray) -> np.ndarray:
     return chain[: PARTS * length].reshape(PARTS, length, -1)
 
 
-def _judged(target: Target, draws: np.ndarray, alarms: float) -> dict[str, Any]:
+def _judged(target: Target, draws: np.ndarray, alarms: float) -> Document:
     known, size = target.draws[None], draws.shape[2]
     if not np.isfinite(draws).all():
         return {"verdict": "wrong", "ess": 0.0}

@@ -14,6 +14,7 @@ from bayeszoo.distributions import information
 from bayeszoo.distributions.conjugate.dirichlet import draw_dirichlet
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.blocks import blocks
+from bayeszoo.foundation.named import Document
 from bayeszoo.foundation.streams import stream
 from bayeszoo.foundation.tails import LIMITS, moments
 from bayeszoo.results.summary import HEADLINE, MCSE, summary_of_draws
@@ -56,9 +57,7 @@ class Prior:
             raise InputError(f"alpha must be > 0 and finite, got {shown(alpha.min())}", "out_of_range")
         return alpha + counts
 
-    def drawn(
-        self, name: str, of: Callable[..., np.ndarray], *tables: np.ndarray, is_bounded: bool = True
-    ) -> dict[str, Any]:
+    def drawn(self, name: str, of: Callable[..., np.ndarray], *tables: np.ndarray, is_bounded: bool = True) -> Document:
         """Return the summary of a function of independent tables, each drawn from its Dirichlet posterior."""
         rng = stream(self.seed, name, [table.tolist() for table in tables], self.draws)
         parts = []
@@ -111,7 +110,7 @@ def table_of_counts(table: object, axes: int, name: str = "the table") -> np.nda
     return counts
 
 
-def entropy_of_counts(table: object, prior: Prior) -> dict[str, Any]:
+def entropy_of_counts(table: object, prior: Prior) -> Document:
     """Return the posterior of the entropy, with exact mean and sd; the plug-in estimate, and its bias (Miller 1955)."""
     counts = table_of_counts(table, 1)
     alpha = prior.posterior(counts)
@@ -123,7 +122,7 @@ def entropy_of_counts(table: object, prior: Prior) -> dict[str, Any]:
     return row | {"plug_in": plug_in, "bias": bias}
 
 
-def divergence_of_counts(table: object, other: object, prior: Prior) -> dict[str, Any]:
+def divergence_of_counts(table: object, other: object, prior: Prior) -> Document:
     """Return the posterior of KL(p || q) of two tables, with an exact mean; and the plug-in estimate."""
     counts, against = table_of_counts(table, 1, "the first table"), table_of_counts(other, 1, "the second table")
     against = _in_order(against, _labels(other), _labels(table))
@@ -158,7 +157,7 @@ def _in_order(counts: np.ndarray, labels: list[object] | None, wanted: list[obje
     return counts[[labels.index(label) for label in wanted]]
 
 
-def information_of_counts(table: object, prior: Prior) -> dict[str, Any]:
+def information_of_counts(table: object, prior: Prior) -> Document:
     """Return the posterior of the mutual information of rows and columns, with exact mean; and the plug-in estimate."""
     counts = table_of_counts(table, 2)
     _refuse_margins(table, counts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ from bayeszoo.answers.judged import (
 from bayeszoo.answers.leave_out import MAX_DISTINCT
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError
-from bayeszoo.foundation.named import Arrays
+from bayeszoo.foundation.named import Arrays, Options
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Classifies
 from bayeszoo.model.others import equal_rows
@@ -77,7 +77,7 @@ class Decisions:
 
 def classify(
     tree: xr.DataTree,
-    new_data: Any = None,
+    new_data: object = None,
     *,
     loss: Any = None,
     reject: float | None = None,
@@ -322,7 +322,7 @@ def _how(classes: int, names: str) -> str:
     return f"give {classes} rows of {classes} numbers, a row for each true class in this order: {names}"
 
 
-def rows_asked(fit: Fit, new_data: Any, options: Mapping[str, Any]) -> Data:
+def rows_asked(fit: Fit, new_data: object, options: Options) -> Data:
     """Return the rows of the fit, or new ones."""
     if new_data is not None:
         return read(fit.model, new_data, new=True, like=fit.like, **options)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pytensor.compile.builders import OpFromGraph
-from pytensor.graph import Constant, FunctionGraph
+from pytensor.graph import Apply, Constant, FunctionGraph, Op
 from pytensor.tensor.elemwise import CAReduce, Elemwise
 
 from bayeszoo.compile.loops import indexing  # noqa: F401  its operations are registered
@@ -46,7 +46,7 @@ def _graph(graph: FunctionGraph, inputs: Sequence[Array], source: Source) -> lis
     return [array(v) for v in graph.outputs]
 
 
-def _is_part_of_sum(node: Any, graph: FunctionGraph) -> bool:
+def _is_part_of_sum(node: Apply, graph: FunctionGraph) -> bool:
     """Say whether entries are used once, by a reduction, and so need no memory."""
     if not isinstance(node.op, Elemwise) or len(node.outputs) > 1:
         return False
@@ -55,5 +55,5 @@ def _is_part_of_sum(node: Any, graph: FunctionGraph) -> bool:
 
 
 @write.register(OpFromGraph)
-def _inner(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
+def _inner(op: Op, node: Apply, inputs: Sequence[Array], source: Source) -> list[Array]:
     return _graph(op.fgraph, inputs, source)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from pytensor.graph import Constant, Variable
+from pytensor.graph import Apply, Constant, Op, Variable
 from pytensor.tensor.basic import Alloc, Join, MakeVector, Split
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.shape import Reshape, Shape_i, SpecifyShape
@@ -24,7 +24,7 @@ from bayeszoo.compile.loops.source import Array, Source
 
 
 @write.register(DimShuffle)
-def _dim_shuffle(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
+def _dim_shuffle(op: Op, node: Apply, inputs: Sequence[Array], source: Source) -> list[Array]:
     (array,) = inputs
     dropped = [axis for axis in range(len(array.shape)) if axis not in op.new_order]
     for axis in dropped:
@@ -41,14 +41,14 @@ def _dim_shuffle(op: Any, node: Any, inputs: Sequence[Array], source: Source) ->
 
 @write.register(Subtensor)
 @write.register(AdvancedSubtensor)
-def _subtensor(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
+def _subtensor(op: Op, node: Apply, inputs: Sequence[Array], source: Source) -> list[Array]:
     view = _view(inputs[0], indices_from_subtensor(node.inputs[1:], op.idx_list), inputs[-1], source)
     return called(op, node, inputs, source, 1) if view is None else [view]
 
 
 @write.register(IncSubtensor)
 @write.register(AdvancedIncSubtensor)
-def _changed(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
+def _changed(op: Op, node: Apply, inputs: Sequence[Array], source: Source) -> list[Array]:
     dtype = node.outputs[0].type.dtype
     output = source.empty(inputs[0].shape, dtype)
     view = _view(output, indices_from_subtensor(node.inputs[2:], op.idx_list), inputs[-1], source)
@@ -129,7 +129,7 @@ def _places(codes: Array, length: str, source: Source) -> Array:
 
 
 @write.register(Alloc)
-def _alloc(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
+def _alloc(op: Op, node: Apply, inputs: Sequence[Array], source: Source) -> list[Array]:
     value, *lengths = inputs
     shape = [
         str(n) if n is not None else source.assign(length.at())
@@ -147,7 +147,7 @@ def _broadcast(array: Array, shape: Sequence[str], source: Source) -> Array:
 
 
 @write.register(MakeVector)
-def _make_vector(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
+def _make_vector(op: Op, node: Apply, inputs: Sequence[Array], source: Source) -> list[Array]:
     vector = source.empty([str(len(inputs))], node.outputs[0].type.dtype)
     for i, term in enumerate(inputs):
         source.line(f"{vector.at(str(i))} = {term.at()}")
@@ -155,7 +155,7 @@ def _make_vector(op: Any, node: Any, inputs: Sequence[Array], source: Source) ->
 
 
 @write.register(Join)
-def _join(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
+def _join(op: Op, node: Apply, inputs: Sequence[Array], source: Source) -> list[Array]:
     axis = op.axis % node.outputs[0].type.ndim
     shape = list(inputs[0].shape)
     for array in inputs[1:]:
@@ -187,7 +187,7 @@ def _sum(x: str, y: str) -> str:
 
 
 @write.register(Split)
-def _split(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
+def _split(op: Op, node: Apply, inputs: Sequence[Array], source: Source) -> list[Array]:
     array, axis, sizes = inputs[0], op.axis % len(inputs[0].shape), node.inputs[1]
     if not isinstance(sizes, Constant):
         return called(op, node, inputs, source)
@@ -203,7 +203,7 @@ def _split(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[
 
 
 @write.register(Reshape)
-def _reshape(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
+def _reshape(op: Op, node: Apply, inputs: Sequence[Array], source: Source) -> list[Array]:
     lengths = node.inputs[1].data if isinstance(node.inputs[1], Constant) else node.outputs[0].type.shape
     if None in lengths:
         return called(op, node, inputs, source)
@@ -259,7 +259,7 @@ def _specified(array: Array, shape: Sequence[int | None], source: Source) -> Arr
 
 
 @write.register(SpecifyShape)
-def _specify_shape(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
+def _specify_shape(op: Op, node: Apply, inputs: Sequence[Array], source: Source) -> list[Array]:
     array = inputs[0]
     if not all(isinstance(v, Constant) for v in node.inputs[1:]):
         return called(op, node, inputs, source)
@@ -267,5 +267,5 @@ def _specify_shape(op: Any, node: Any, inputs: Sequence[Array], source: Source) 
 
 
 @write.register(Shape_i)
-def _length(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
+def _length(op: Op, node: Apply, inputs: Sequence[Array], source: Source) -> list[Array]:
     return [number(inputs[0].shape[op.i])]

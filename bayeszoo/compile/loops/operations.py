@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytensor.scalar as ps
+from pytensor.graph import Apply, Op
 from pytensor.link.numba.dispatch.basic import numba_funcify_and_cache_key
 from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.basic import ScalarFromTensor, TensorFromScalar
@@ -37,7 +38,7 @@ def write(op: object, node: object, inputs: Sequence[Array], source: Source) -> 
     return called(op, node, inputs, source)
 
 
-def called(op: Any, node: Any, inputs: Sequence[Array], source: Source, arrays: int | None = None) -> list[Array]:
+def called(op: Op, node: Apply, inputs: Sequence[Array], source: Source, arrays: int | None = None) -> list[Array]:
     """Write a call of PyTensor's function; after the first ``arrays`` inputs, inputs without axes are numbers."""
     function, key = numba_funcify_and_cache_key(op, node=node)
     arguments = [
@@ -79,7 +80,7 @@ def number(name: str) -> Array:
     return Array((), lambda: name)
 
 
-def entries(node: Any, inputs: Sequence[Array], source: Source) -> Array:
+def entries(node: Apply, inputs: Sequence[Array], source: Source) -> Array:
     """Return an elementwise operation with one output, whose entries are computed where they are used."""
 
     def at(*indices: str) -> str:
@@ -89,7 +90,7 @@ def entries(node: Any, inputs: Sequence[Array], source: Source) -> Array:
 
 
 @write.register(Elemwise)
-def _elementwise(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
+def _elementwise(op: Op, node: Apply, inputs: Sequence[Array], source: Source) -> list[Array]:
     shape = common_shape(inputs, source)
     if not shape:
         return [number(x) for x in scalars(op.scalar_op, node, [source.assign(x.at()) for x in inputs], source)]
@@ -107,7 +108,7 @@ def _scalar(op: object, node: object, inputs: Sequence[Array], source: Source) -
 
 
 @write.register(CAReduce)
-def _reduced(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
+def _reduced(op: Op, node: Apply, inputs: Sequence[Array], source: Source) -> list[Array]:
     (array,), dtype = inputs, node.outputs[0].type.dtype
     if type(op.scalar_op) not in _REDUCTIONS or not dtype.startswith(("float", "bool", "int")):
         return called(op, node, inputs, source)
@@ -116,7 +117,7 @@ def _reduced(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> lis
 
 
 @write.register(Dot)
-def _dot(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
+def _dot(op: Op, node: Apply, inputs: Sequence[Array], source: Source) -> list[Array]:
     x, y = inputs
     length, rows = source.equal(x.shape[-1], y.shape[0]), len(x.shape) - 1
     is_last = (
@@ -207,7 +208,7 @@ def _log_density(op: object, node: object, inputs: Sequence[Array], source: Sour
 
 
 @write.register(CheckAndRaise)
-def _checked(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
+def _checked(op: Op, node: Apply, inputs: Sequence[Array], source: Source) -> list[Array]:
     array, *conditions = inputs
     error = source.name(op.exc_type, f"{op.exc_type.__module__}.{op.exc_type.__qualname__}")
     for condition in conditions:

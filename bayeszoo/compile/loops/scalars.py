@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytensor.scalar as ps
-from pytensor.graph import Constant
+from pytensor.graph import Apply, Constant, Op
 from pytensor.link.numba.dispatch.basic import numba_funcify_and_cache_key
 
 from bayeszoo.compile.loops.source import Source, constant, type_name
@@ -65,7 +65,7 @@ def _literal(variable: Any, source: Source) -> str:
     return constant(variable.data, source).at()
 
 
-def _scalar(op: Any, node: Any, inputs: Sequence[str], source: Source) -> list[str]:
+def _scalar(op: Op, node: Apply, inputs: Sequence[str], source: Source) -> list[str]:
     is_logical = all(v.type.dtype == "bool" for v in node.inputs)
     expression = (_LOGICAL.get(type(op)) if is_logical else None) or _EXPRESSIONS.get(type(op))
     if expression is None:
@@ -79,7 +79,7 @@ def _scalar(op: Any, node: Any, inputs: Sequence[str], source: Source) -> list[s
     return [source.assign(_cast(expression(*inputs), node))]
 
 
-def _cast(expression: str, node: Any) -> str:
+def _cast(expression: str, node: Apply) -> str:
     """Cast an expression to PyTensor's type, if its inputs may give another type."""
     dtype, *all_types = [v.type.dtype for v in (*node.outputs, *node.inputs)]
     if dtype == "bool" or ("float64" in all_types and all(t in _EXACT for t in (dtype, *all_types))):
@@ -87,7 +87,7 @@ def _cast(expression: str, node: Any) -> str:
     return f"{type_name(dtype)}({expression})"
 
 
-def _typed(op: Any, node: Any) -> Any:
+def _typed(op: Op, node: Apply) -> Any:
     """Return the node on numbers for a node on arrays."""
     if isinstance(node.op, ps.ScalarOp):
         return node

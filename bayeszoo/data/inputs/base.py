@@ -16,6 +16,7 @@ from bayeszoo.data.table.cells import Numbers
 from bayeszoo.data.table.read import columns_of_matrix, is_frame, read_table
 from bayeszoo.data.table.table import Column, Table, are_numbers, escaped, quoted, shown
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.named import Options
 
 _MOST_POSSIBLE = 5000
 _MOST_GROUPS = 12
@@ -46,7 +47,7 @@ class Parsed:
     lags: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def reading(self) -> dict[str, Any]:
+    def reading(self) -> Options:
         """The fields of `KEPT` that are not empty."""
         return {name: value for name in KEPT if (value := getattr(self, name))}
 
@@ -137,12 +138,12 @@ class Inputs(ABC):
         return replace(parsed, notes=(*table.notes, *parsed.notes, *notes, *filter(None, pooled)))
 
     @abstractmethod
-    def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed: ...
+    def _parse(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed: ...
 
-    def _parse_new(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+    def _parse_new(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed:
         return self._parse(table, missing, options, like)
 
-    def _given(self, table: Table, missing: str, options: Mapping[str, object]) -> dict[str, Any]:
+    def _given(self, table: Table, missing: str, options: Options) -> Options:
         chosen = {name: value for name, value in options.items() if value is not None}
         for name in sorted(chosen.keys() - self.options):
             hint = self.elsewhere.get(name, f"accepted are {', '.join(sorted(self.options))}")
@@ -182,7 +183,7 @@ class Inputs(ABC):
         """Return the columns of a table from which `parse`, with the options of `reading`, makes `arrays`."""
         return dict(arrays)
 
-    def reading(self, arrays: Arrays) -> dict[str, Any]:
+    def reading(self, arrays: Arrays) -> Options:
         """Return the options with which `parse` makes `arrays` from their table, as few as possible."""
         return {}
 

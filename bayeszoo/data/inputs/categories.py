@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from bayeszoo.data.table.table import (
     to_counts,
 )
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.named import Options
 
 COUNTS = "counts"
 
@@ -55,7 +55,7 @@ class Categories(Inputs):
 
     # Tables
 
-    def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+    def _parse(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed:
         if "columns" in options and options.keys() & {"column", "count"}:
             raise InputError(
                 "columns of counts and a column of labels do not go together",
@@ -127,7 +127,7 @@ class Categories(Inputs):
             return {self.name: labels[arrays[self.name]]}
         return dict(zip(labels.tolist(), arrays[COUNTS].T, strict=True))
 
-    def reading(self, arrays: Arrays) -> dict[str, Any]:
+    def reading(self, arrays: Arrays) -> Options:
         """Return the option that names the categories, unless they are the occurring ones, in order."""
         labels = arrays[self.axis].tolist()
         if self.name in arrays:

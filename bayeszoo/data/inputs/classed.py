@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from bayeszoo.data.inputs.labels import code as coded_of
 from bayeszoo.data.inputs.levels import Coding, Feature
 from bayeszoo.data.inputs.regression import WithFeatures
 from bayeszoo.data.table.table import Column, Table
+from bayeszoo.foundation.named import Options
 
 CLASS, CLASSES = "class", "classes"
 _COUNTS = ("count", "counts", "freq", "frequency")
@@ -52,13 +52,13 @@ class ClassRegression(WithFeatures):
         forms = (unknown | {self.name}, unknown)
         return Layout((self.axis, CLASS), {self.features: (self.axis,)}, {self.name: CLASS}, forms)
 
-    def _asked(self, table: Table, options: Mapping[str, object]) -> tuple[str, Coding]:
+    def _asked(self, table: Table, options: Options) -> tuple[str, Coding]:
         target, coding = super()._asked(table, options)
         if not {"features", "formula"} & options.keys():
             refuse_unclear_counts(table, coding.features, "repeat each row as often as it occurs")
         return target, coding
 
-    def _outcome(self, column: Column, options: Mapping[str, object], like: Arrays | None) -> Outcomes:
+    def _outcome(self, column: Column, options: Options, like: Arrays | None) -> Outcomes:
         return Outcomes(alphabet_of(options, like).coded(trimmed(column)).codes)
 
     def _arrays(
@@ -69,7 +69,7 @@ class ClassRegression(WithFeatures):
         coding: Coding,
         missing: str,
         like: Arrays | None,
-        options: Mapping[str, object],
+        options: Options,
     ) -> Parsed:
         parsed = super()._arrays(outcome, beside, features, coding, missing, like, options)
         alphabet = alphabet_of(options, like)
@@ -101,7 +101,7 @@ class ClassRegression(WithFeatures):
             return super().table(arrays)
         return super().table({**arrays, self.name: arrays[CLASS][arrays[self.name]]})
 
-    def reading(self, arrays: Arrays) -> dict[str, Any]:
+    def reading(self, arrays: Arrays) -> Options:
         """Return options that name the outcome, if a feature has its name, and the classes, unless in order."""
         named = super().reading(arrays)
         if not self.has_outcome(arrays):
@@ -115,7 +115,7 @@ def named_classes(arrays: Arrays, name: str) -> dict[str, list[str]]:
     return {} if labels == in_order(arrays[CLASS][np.unique(arrays[name])].tolist()) else {CLASSES: labels}
 
 
-def alphabet_of(options: Mapping[str, Any], like: Arrays | None) -> Alphabet:
+def alphabet_of(options: Options, like: Arrays | None) -> Alphabet:
     """Return the classes of the fit or of the option ``classes``; else the alphabet is open."""
     return Alphabet.of("class", CLASSES, options.get(CLASSES), (like or {}).get(CLASS))
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -14,6 +12,7 @@ from bayeszoo.data.inputs.labels import OUTCOMES
 from bayeszoo.data.inputs.regression import WithFeatures
 from bayeszoo.data.table.table import Column, Table, shown, to_counts, to_positive
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.named import Options
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class BinaryRegression(WithFeatures):
         "or of text, which has levels (--levels)"
     )
 
-    def _given(self, table: Table, missing: str, options: Mapping[str, object]) -> dict[str, Any]:
+    def _given(self, table: Table, missing: str, options: Options) -> Options:
         chosen = super()._given(table, missing, options)
         successes = chosen.pop("successes", None)
         if successes is not None and not {"target", "positive"}.isdisjoint(chosen):
@@ -75,7 +74,7 @@ class BinaryRegression(WithFeatures):
         trials = 1 + np.arange(self.size(arrays)) % 4
         return [{**arrays, self.name: arrays[self.name] * trials, self.beside: trials}]
 
-    def _outcome(self, column: Column, options: Mapping[str, Any], like: Arrays | None) -> Outcomes:
+    def _outcome(self, column: Column, options: Options, like: Arrays | None) -> Outcomes:
         if self.beside in options:
             return Outcomes(to_counts(column))
         labels = getattr(like, "reading", {}).get(OUTCOMES, ())
@@ -102,10 +101,10 @@ class CountRegression(WithFeatures):
     def _converted(self, role: str, column: Column) -> np.ndarray:
         return to_positive(column)
 
-    def _outcome(self, column: Column, options: Mapping[str, object], like: Arrays | None) -> Outcomes:
+    def _outcome(self, column: Column, options: Options, like: Arrays | None) -> Outcomes:
         return Outcomes(to_counts(column))
 
-    def _parse_new(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+    def _parse_new(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed:
         parsed = super()._parse_new(table, missing, options, like)
         if like is not None and self.beside in like and self.beside not in parsed.arrays:
             raise InputError(

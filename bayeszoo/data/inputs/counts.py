@@ -27,6 +27,7 @@ from bayeszoo.data.table.table import (
     to_positive,
 )
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.named import Options
 
 EXPOSURE = "exposure"
 _POSITIVE_WORDS = frozenset({"true", "yes", "t", "y"})
@@ -55,7 +56,7 @@ class Binary(Inputs):
         "or a column of labels and a column of counts (--count)"
     )
 
-    def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+    def _parse(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed:
         counts = {"successes", "trials"}
         if options.keys() & counts:
             if options.keys() != counts:
@@ -77,7 +78,7 @@ class Binary(Inputs):
         """Return the zeros and ones, or the numbers of successes; shape (rows,)."""
         return arrays["successes" if "successes" in arrays else self.name]
 
-    def _parse_new(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+    def _parse_new(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed:
         """Parse a table of only ``trials``, whose successes are to be predicted, or any other table as for a fit."""
         has_only_trials = not options and "trials" in table.columns and "successes" not in table.columns
         if not (options.keys() == {"trials"} or has_only_trials):
@@ -199,7 +200,7 @@ class Counts(Inputs):
         "and one of how many rows it stands for (--count)"
     )
 
-    def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+    def _parse(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed:
         options, notes = self._with_exposure(table, options, like)
         roles = {"exposure": "the exposure", "count": "their counts"}
         taken = {options[option]: role for option, role in roles.items() if option in options}
@@ -212,7 +213,7 @@ class Counts(Inputs):
         return self._arrays(columns, missing, notes)
 
     def _with_exposure(
-        self, table: Table, options: dict[str, Any], like: Arrays | None
+        self, table: Table, options: Options, like: Arrays | None
     ) -> tuple[dict[str, Any], tuple[str, ...]]:
         """Add the column ``exposure`` if there are no options, and refuse rows that differ from the fit in this."""
         notes: tuple[str, ...] = ()
@@ -242,7 +243,7 @@ class Counts(Inputs):
             values[self.name] = values[self.name].astype(np.int64)
         return Parsed(values, {name: column.name for name, column in columns.items()}, (*notes, *dropped))
 
-    def _parse_new(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+    def _parse_new(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed:
         """Parse a table of only the exposure, whose counts are to be predicted, or any other table as for a fit."""
         exposure = options.get(EXPOSURE, EXPOSURE)
         if not (options.keys() <= {EXPOSURE} and set(table.columns) == {exposure}):

@@ -14,6 +14,7 @@ from bayeszoo.data.inputs.labels import OUTCOMES, Alphabet, Coded, checked_label
 from bayeszoo.data.table.read import read_table, to_column
 from bayeszoo.data.table.table import Column, Table, shown, to_reals
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.named import Options
 
 NODE, NEIGHBOUR, LABEL, WEIGHT = "node", "neighbour", "label", "weight"
 PLACE, FIRST, SECOND = "place", "first", "second"
@@ -70,7 +71,7 @@ class Edges(Inputs):
         columns = (list(map(str, values)) for values in zip(*rows, strict=True)) if rows else ([], [], [], [])
         return read_table(dict(zip((NODE, NEIGHBOUR, WEIGHT, LABEL), columns, strict=True)))
 
-    def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+    def _parse(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed:
         names = {role: options.get(role, role) for role in (NODE, NEIGHBOUR, LABEL, WEIGHT)}
         optional = {WEIGHT} - options.keys() - table.columns.keys()
         columns = {role: table[name] for role, name in names.items() if role not in optional}
@@ -97,7 +98,7 @@ class Edges(Inputs):
         used = {role: column.name for role, column in columns.items()}
         return Parsed(arrays, used, (*labels.notes, *notes), labels.labels)
 
-    def _parse_new(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+    def _parse_new(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed:
         column = table[options.get(NODE, NODE)]
         coded = Alphabet.of(NODE, "nodes", None, None if like is None else like[NODE]).coded(column)
         column.refuse(np.isnan(coded.codes), "is empty", "missing_values")

@@ -17,6 +17,7 @@ from bayeszoo.data.inputs.regression import free_name
 from bayeszoo.data.table.read import different_indexes, has_two_dimensions, is_frame, to_column
 from bayeszoo.data.table.table import Column, Table, quoted, shown
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.named import Options
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Labelled(Mixed):
         notes = different_indexes({"X": X, self.name: y[0]}) if y else ()
         return Table("", {column.name: column for column in columns}, notes)
 
-    def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+    def _parse(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed:
         target = options.get("target", self.name)
         if target not in table.columns and "target" not in options:
             problem = f"{table.name or 'the table'} has columns {quoted(table.columns)} and none called {shown(target)}"
@@ -70,7 +71,7 @@ class Labelled(Mixed):
         table[target]  # or there is no such column
         return self._from_columns(table, self._kinds(table, options, target), missing, like, options, target)
 
-    def _parse_new(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+    def _parse_new(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed:
         """Parse rows with the features of the fit, and perhaps the class, named as in the fit or by an option."""
         fitted = [name for kind in self.kinds for name in (like or {}).get(AXES[kind], np.array([])).tolist()]
         usual = getattr(like, "columns", {}).get(self.name, free_name(self.name, fitted))
@@ -89,7 +90,7 @@ class Labelled(Mixed):
         kinds: Mapping[str, str],
         missing: str,
         like: Arrays | None,
-        options: Mapping[str, object],
+        options: Options,
         target: str | None = None,
     ) -> Parsed:
         if target is None:
@@ -99,7 +100,7 @@ class Labelled(Mixed):
         return self._with_class(parsed, table[target], kept[0], options, like)
 
     def _with_class(
-        self, parsed: Parsed, column: Column, codes: np.ndarray, options: Mapping[str, object], like: Arrays | None
+        self, parsed: Parsed, column: Column, codes: np.ndarray, options: Options, like: Arrays | None
     ) -> Parsed:
         coded, notes = classes_of(column, codes, alphabet_of(options, like))
         arrays = {self.name: coded.codes.astype(np.int64), **parsed.arrays, CLASS: label_array(coded.labels)}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from bayeszoo.data.table.table import (
     to_reals,
 )
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.named import Options
 
 SCALES = "scales"
 """The name under which `Data.reading` keeps the divisors of columns."""
@@ -46,7 +46,7 @@ class Real(Measured):
     options = frozenset({"column"})
     holds = "one column of {0._numbers} ({0.name})"
 
-    def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+    def _parse(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed:
         column = choose(table, options.get("column"), self.name)
         numbers = (to_positive if self.positive else to_reals)(column)
         (values,), notes = complete([column], [numbers], missing)
@@ -77,7 +77,7 @@ class RealWithError(Measured):
     options = frozenset({"column", "se"})
     holds = "one column of real numbers ({0.name}) and one of the standard error of each ({0.error}, or say with --se)"
 
-    def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+    def _parse(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed:
         error = options.get("se", self.error)
         if error not in table.columns:
             problem = f"{table.name or 'the table'} has columns {quoted(table.columns)} and none called {shown(error)}"
@@ -143,7 +143,7 @@ class Matrix(Measured):
         """The outcome has named columns."""
         return Layout((self.axis,), dims={self.name: (self.axis,)}, forms=({self.name, self.axis},))
 
-    def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+    def _parse(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed:
         names, unused = options.get("columns"), list[str]()
         if like is not None:
             names, unused = _as_fitted(like[self.axis].tolist(), names, table)
@@ -175,7 +175,7 @@ class Matrix(Measured):
         values, holes = self._values(columns, missing)
         return Parsed({self.name: values, self.axis: labels}, {}, holes)
 
-    def reading(self, arrays: Arrays) -> dict[str, Any]:
+    def reading(self, arrays: Arrays) -> Options:
         """Return the option for masks, if values are missing."""
         return {"missing": "mask"} if np.isnan(arrays[self.name]).any() else {}
 

@@ -43,6 +43,7 @@ from bayeszoo.data.inputs.mixed_columns import (
 from bayeszoo.data.table.read import read_table
 from bayeszoo.data.table.table import Column, Table, is_text, quoted, repeats, shown, to_counts
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.named import Options
 
 COUNT, FEATURES = "count", "features"
 _MOST_ROWS = 70
@@ -101,19 +102,19 @@ class Mixed(Inputs):
 
     # Tables
 
-    def _given(self, table: Table, missing: str, options: Mapping[str, object]) -> dict[str, Any]:
+    def _given(self, table: Table, missing: str, options: Options) -> Options:
         if LEVELS not in self.kinds or options.get(LEVELS) is None:
             return super()._given(table, missing, options)
         return {**super()._given(table, missing, {**options, LEVELS: None}), LEVELS: named_levels(options[LEVELS])}
 
-    def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+    def _parse(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed:
         return self._from_columns(table, self._kinds(table, options), missing, like, options)
 
-    def _parse_new(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+    def _parse_new(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed:
         kinds = self._kinds(table, options) if like is None else self._as_in(like, table, options)
         return self._from_columns(table, kinds, missing, like, options)
 
-    def _kinds(self, table: Table, options: Mapping[str, Any], target: str | None = None) -> dict[str, str]:
+    def _kinds(self, table: Table, options: Options, target: str | None = None) -> dict[str, str]:
         """Return the kind of each feature, by its name."""
         taken = {name for name in (target, options.get(COUNT)) if name is not None}
         asked = self._asked(options)
@@ -137,7 +138,7 @@ class Mixed(Inputs):
             refuse_unclear_counts(table, unclear, "name it with --count")
         return {name: asked.get(name) or self._kind_of(table[name]) for name in features}
 
-    def _asked(self, options: Mapping[str, Any]) -> dict[str, str]:
+    def _asked(self, options: Options) -> dict[str, str]:
         pairs = [(name, kind) for kind in self.kinds for name in options.get(kind, ())]
         if twice := repeated([name for name, _ in pairs]):
             kinds = " and ".join(f"--{kind}" for name, kind in pairs if name == twice)
@@ -147,7 +148,7 @@ class Mixed(Inputs):
     def _kind_of(self, column: Column) -> str:
         return LEVELS if LEVELS in self.kinds and is_text(column) else self._of_numbers
 
-    def _as_in(self, like: Arrays, table: Table, options: Mapping[str, Any]) -> dict[str, str]:
+    def _as_in(self, like: Arrays, table: Table, options: Options) -> dict[str, str]:
         """Return the features of the fit and their kinds; refuse options that differ."""
         fitted = {name: kind for kind in self.kinds for name in like[AXES[kind]].tolist()}
         fitted_levels = {name: list(codes) for name, codes in levels_by_feature(like).items()}
@@ -161,7 +162,7 @@ class Mixed(Inputs):
         return {name: fitted[name] for name in in_order_of([*fitted], names, FEATURES)}
 
     def _from_columns(
-        self, table: Table, kinds: Mapping[str, str], missing: str, like: Arrays | None, options: Mapping[str, object]
+        self, table: Table, kinds: Mapping[str, str], missing: str, like: Arrays | None, options: Options
     ) -> Parsed:
         return self._features(table, kinds, missing, like, options, {})[0]
 
@@ -171,7 +172,7 @@ class Mixed(Inputs):
         kinds: Mapping[str, str],
         missing: str,
         like: Arrays | None,
-        options: Mapping[str, Any],
+        options: Options,
         codes: Mapping[str, np.ndarray],
     ) -> tuple[Parsed, list[np.ndarray]]:
         """Convert features, treat missing values and repeat rows; return them, and codes and counts of these rows."""
@@ -197,7 +198,7 @@ class Mixed(Inputs):
         table: Table,
         kinds: Mapping[str, str],
         like: Arrays | None,
-        options: Mapping[str, Any],
+        options: Options,
     ) -> list[Cell]:
         fitted = None if like is None else {name: list(codes) for name, codes in levels_by_feature(like).items()}
         asked: Mapping[str, list[str] | None] = options.get(LEVELS, {})
@@ -214,7 +215,7 @@ class Mixed(Inputs):
             hint = f"leave it out of --{kinds[name]}" if is_named else f"of labels use --levels {listing([name])}"
             raise InputError(error.message, error.code, column=error.column, rows=error.rows, hint=hint) from None
 
-    def _about(self, cells: Sequence[Cell], options: Mapping[str, Any], rows: int) -> tuple[str, ...]:
+    def _about(self, cells: Sequence[Cell], options: Options, rows: int) -> tuple[str, ...]:
         """Refuse constant and repeated features of a whole table; return notes on how columns were read."""
         is_whole, is_named, notes = cells[0].column.before is None, FEATURES in options, list[str]()
         features, seen = [cell.column.name for cell in cells], dict[object, Column]()
@@ -275,7 +276,7 @@ class Mixed(Inputs):
             columns |= dict(zip(arrays[AXES[kind]].tolist(), values.T, strict=True))
         return columns
 
-    def reading(self, arrays: Arrays) -> dict[str, Any]:
+    def reading(self, arrays: Arrays) -> Options:
         """Return options that the table does not imply; all features and levels if it would be read differently."""
         named = self._named(arrays)
         return named if self._reads_back(arrays, named) else {**named, **self._kinds_in(arrays)}
@@ -292,7 +293,7 @@ class Mixed(Inputs):
         reals = {REALS: names[REALS]} if names.get(REALS) else {}
         return features | ({LEVELS: levels} if levels else {}) | reals
 
-    def _reads_back(self, arrays: Arrays, options: Mapping[str, Any]) -> bool:
+    def _reads_back(self, arrays: Arrays, options: Options) -> bool:
         try:
             back = self.parse(read_table(self.table(arrays)), **options).arrays
         except InputError:

@@ -13,6 +13,7 @@ from bayeszoo.data.inputs.labels import Alphabet, Coded, checked_labels, code, i
 from bayeszoo.data.table.read import to_column
 from bayeszoo.data.table.table import Table, complete, refuse_sum, shown, to_counts
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.named import Options
 
 COUNTS, ITEM, RATER, CLASS, LABEL = "counts", "item", "rater", "class", "label"
 
@@ -39,7 +40,7 @@ class Ratings(Inputs):
     layout = Layout((ITEM, RATER, CLASS), {COUNTS: (RATER, CLASS)}, {}, ({COUNTS, ITEM, RATER, CLASS},))
     holds = "columns item, rater and label (--item, --rater, --label), a rating a row"
 
-    def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+    def _parse(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed:
         columns = {role: table[options.get(role, role)] for role in (ITEM, RATER, LABEL)}
         if len({column.name for column in columns.values()}) < len(columns):
             raise InputError("one column cannot be two of item, rater and label", "conflicting_options")
@@ -83,7 +84,7 @@ class Ratings(Inputs):
         order = np.lexsort((labels, raters, codes[0]))
         return {ITEM: arrays[ITEM][codes[0]][order], RATER: raters[order], LABEL: labels[order]}
 
-    def reading(self, arrays: Arrays) -> dict[str, Any]:
+    def reading(self, arrays: Arrays) -> Options:
         """Return options that list raters and classes, unless they are the occurring ones, in order."""
         options: dict[str, Any] = {}
         for option, axis, others in (("raters", RATER, (0, 2)), ("classes", CLASS, (0, 1))):
@@ -106,7 +107,7 @@ class Ratings(Inputs):
         return {**super().unseen(arrays, rows), ITEM: np.array([str(i + 1) for i in range(rows)])}
 
 
-def _alphabet(axis: str, options: Mapping[str, Any], like: Arrays | None) -> Alphabet:
+def _alphabet(axis: str, options: Options, like: Arrays | None) -> Alphabet:
     plural = {RATER: "raters", CLASS: "classes"}[axis]
     return Alphabet.of(axis, plural, options.get(plural), None if like is None else like[axis])
 

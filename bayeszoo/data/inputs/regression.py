@@ -20,6 +20,7 @@ from bayeszoo.data.inputs.sequences import lags
 from bayeszoo.data.table.read import different_indexes, has_two_dimensions, is_frame, to_column
 from bayeszoo.data.table.table import Column, Table, complete, is_text, quoted, shown, to_reals
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.named import Options
 
 
 @dataclass(frozen=True)
@@ -64,11 +65,11 @@ class WithFeatures(Inputs):
 
     # Tables
 
-    def _given(self, table: Table, missing: str, options: Mapping[str, object]) -> dict[str, Any]:
+    def _given(self, table: Table, missing: str, options: Options) -> Options:
         levels = {} if options.get("levels") is None else {"levels": asked_levels(options["levels"])}
         return {**super()._given(table, missing, {**options, "levels": None}), **levels}
 
-    def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+    def _parse(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed:
         options = self._with_beside(table, options)
         target, coding = self._asked(table, options)
         try:
@@ -79,7 +80,7 @@ class WithFeatures(Inputs):
                 refuse_text(Table("", {name: table[name] for name in numbers}), "features")
             raise
 
-    def _asked(self, table: Table, options: Mapping[str, Any]) -> tuple[str, Coding]:
+    def _asked(self, table: Table, options: Options) -> tuple[str, Coding]:
         """Return the column of the outcome, and the coding of the features."""
         target, levels = options.get("target"), options.get("levels", {})
         if "formula" in options:
@@ -103,7 +104,7 @@ class WithFeatures(Inputs):
         target = target or self.name
         return target, Coding(self._features_of(table, target, options), levels, options.get("interactions", ()))
 
-    def _parse_new(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+    def _parse_new(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed:
         """Parse rows with the features of the fit, in any order, and perhaps the outcome.
 
         Other columns are not used. The outcome has its name in the fit, or that of the option; another column with the
@@ -124,7 +125,7 @@ class WithFeatures(Inputs):
         note = f"column {shown(self.name)} is not used; use it with --target {self.name}"
         return replace(parsed, notes=(*parsed.notes, *[note] * is_unused))
 
-    def _as_in(self, like: Arrays, table: Table, options: Mapping[str, Any]) -> Coding:
+    def _as_in(self, like: Arrays, table: Table, options: Options) -> Coding:
         """Return the coding of a fit for a table, or for columns that are already coded."""
         fitted = like[self.axis].tolist()
         coding = coding_of(like) or Coding(fitted)
@@ -145,7 +146,7 @@ class WithFeatures(Inputs):
         coding: Coding,
         missing: str,
         like: Arrays | None,
-        options: Mapping[str, Any],
+        options: Options,
     ) -> Parsed:
         if target in coding.features:
             hint = "leave it out of --features, or name the outcome with --target"
@@ -176,7 +177,7 @@ class WithFeatures(Inputs):
         coding: Coding,
         missing: str,
         like: Arrays | None,
-        options: Mapping[str, object],
+        options: Options,
     ) -> Parsed:
         """Convert the columns, drop incomplete rows and add notes; ``like`` are the data of the fit."""
         columns = [*outcome, *beside.values(), *(feature.column for feature in features)]
@@ -207,10 +208,10 @@ class WithFeatures(Inputs):
         )
 
     @abstractmethod
-    def _outcome(self, column: Column, options: Mapping[str, object], like: Arrays | None) -> Outcomes:
+    def _outcome(self, column: Column, options: Options, like: Arrays | None) -> Outcomes:
         """Convert the column of the outcome."""
 
-    def _with_beside(self, table: Table, options: dict[str, Any]) -> dict[str, Any]:
+    def _with_beside(self, table: Table, options: Options) -> Options:
         """Add the column named as `beside`, unless an option says otherwise."""
         taken = {options.get("target"), *options.get("features", ()), *re.findall(r"\w+", options.get("formula", ""))}
         if not self.beside or self.beside in options or self.beside in taken or self.beside not in table.columns:
@@ -226,7 +227,7 @@ class WithFeatures(Inputs):
         """Convert a column of `beside` or ``more``."""
         raise NotImplementedError
 
-    def _features_of(self, table: Table, target: str | None, options: Mapping[str, Any]) -> list[str]:
+    def _features_of(self, table: Table, target: str | None, options: Options) -> list[str]:
         """Return the requested features, or all columns except the outcome and those that belong to it."""
         others = {target, *(options.get(role) for role in self._roles)}
         features: list[str] = options.get("features", [name for name in table.columns if name not in others])
@@ -294,9 +295,7 @@ class WithFeatures(Inputs):
 
     # Canonical arrays
 
-    def _canonical(
-        self, arrays: Mapping[str, object], missing: str, options: Mapping[str, object] | None = None
-    ) -> Parsed:
+    def _canonical(self, arrays: Mapping[str, object], missing: str, options: Options | None = None) -> Parsed:
         features, outcome, notes = self._columns(arrays)
         read = [Feature(column, to_reals(column)) for column in features]
         coding = Coding([column.name for column in features])
@@ -313,7 +312,7 @@ class WithFeatures(Inputs):
             features = {free_name(self.beside, features): arrays[self.beside], **features}
         return {free_name(self.name, features): arrays[self.name], **features} if self.has_outcome(arrays) else features
 
-    def reading(self, arrays: Arrays) -> dict[str, Any]:
+    def reading(self, arrays: Arrays) -> Options:
         """Return the option that names the outcome, if a feature has its usual name."""
         features = arrays[self.axis].tolist()
         target, beside = free_name(self.name, features), free_name(self.beside, features)
@@ -375,7 +374,7 @@ class Regression(WithFeatures, Measured):
         lagged = lags.LaggedTable.of(table, target, order, options)
         return lagged.without_first(self, super().parse(lagged.table, missing, new, like, **lagged.options))
 
-    def _outcome(self, column: Column, options: Mapping[str, object], like: Arrays | None) -> Outcomes:
+    def _outcome(self, column: Column, options: Options, like: Arrays | None) -> Outcomes:
         return Outcomes(to_reals(column))
 
     def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from bayeszoo.distributions.information import information_of_normals
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import InputError
 from bayeszoo.families.mixtures.gaussian_components import STRUCTURES, GaussianComponents
-from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.named import Arrays, Coords, Fields, Params
 from bayeszoo.model.base import Axes, Model
 from bayeszoo.model.fields import covariance as scale_matrix
 from bayeszoo.model.fields import plain, positive, real
@@ -52,13 +51,13 @@ class GaussianFeatures(Model, family=True):
         """Return the views of all models, and the plane of the discriminant coordinates."""
         return super().views() | {View.DISCRIMINANTS}
 
-    def coords(self, data: Arrays) -> dict[str, Any]:
+    def coords(self, data: Arrays) -> Coords:
         """Return the labels of classes, of features for both axes of a matrix, and of discriminant coordinates."""
         coordinates = np.arange(1, min(len(data["real"]), len(data["class"]) - 1) + 1)
         return {**super().coords(data), "real_2": data["real"], "coordinate": coordinates}
 
     @staticmethod
-    def weak_features(data: Arrays) -> dict[str, Any]:
+    def weak_features(data: Arrays) -> Fields:
         """Return weak fields from the columns: means worth 0.01 rows; Psi0 of the variances, nu0 = D + 2."""
         stats = Moments.of(data["reals"])
         freedom, psi = len(stats.mean) + 2.0, plain(np.diag(stats.sd**2))
@@ -78,7 +77,7 @@ class GaussianFeatures(Model, family=True):
         m0, kappa = self.entries("m0", (K, D)), self.entries("kappa0", K)
         return GaussianComponents.of(self.covariance, K, m0, kappa, nu, psi, "reals")
 
-    def fields_of_features(self, law: GaussianComponents) -> dict[str, Any]:
+    def fields_of_features(self, law: GaussianComponents) -> Fields:
         """Return the fields of a prior of means and covariances."""
         psi = law.structure.matrix(law.psi)
         return {"m0": plain(law.m), "kappa0": plain(law.kappa), "nu0": plain(law.nu), "Psi0": plain(psi)}

@@ -18,7 +18,7 @@ from bayeszoo.distributions.conjugate.normal import Normal
 from bayeszoo.distributions.conjugate.poisson import Poisson
 from bayeszoo.distributions.conjugate.product import Features, LabelledStats
 from bayeszoo.distributions.conjugate.tables import Tables
-from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.named import Arrays, Coords, Fields, Params
 from bayeszoo.model.base import Axes, Model
 from bayeszoo.model.fields import plain, positive, real
 
@@ -51,7 +51,7 @@ class MixedFeatures(Model, family=True):
     }
 
     @staticmethod
-    def weak_features(data: Arrays) -> dict[str, Any]:
+    def weak_features(data: Arrays) -> Fields:
         """Return weak fields from the columns: a rate worth one event, a mean 0.01 rows, a variance three rows."""
         values = dict[str, Any]()
         if len(data["count"]):
@@ -67,7 +67,7 @@ class MixedFeatures(Model, family=True):
         """Return the lengths of the axes of the kinds of features present."""
         return {name: size for name, size in super().sizes(data).items() if size}
 
-    def coords(self, data: Arrays) -> dict[str, Any]:
+    def coords(self, data: Arrays) -> Coords:
         """Return the labels along the axes of the kinds of features present."""
         return {name: labels for name, labels in super().coords(data).items() if len(labels)}
 
@@ -92,7 +92,7 @@ class MixedFeatures(Model, family=True):
         """Return the joint law of the features."""
         return Features(tuple(self.laws(labels).values()))
 
-    def fields_of_features(self, law: Features) -> dict[str, Any]:
+    def fields_of_features(self, law: Features) -> Fields:
         """Return the fields of the priors of the features."""
         pairs = ((block, name, array) for block in law.blocks for name, array in FIELDS[type(block)].items())
         return {name: plain(getattr(block, array)) for block, name, array in pairs}

@@ -14,7 +14,7 @@ from bayeszoo.distributions.conjugate.mixture import MixturePrior
 from bayeszoo.distributions.conjugate.product import LabelledStats
 from bayeszoo.distributions.discrete import ClassWithFeatures
 from bayeszoo.errors import NumericalError
-from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.named import Arrays, Fields, Params
 from bayeszoo.model.capabilities import Classifies
 from bayeszoo.model.closed import BlockModel
 from bayeszoo.model.fields import plain
@@ -34,7 +34,7 @@ class ClassConditional(BlockModel[LabelledStats], Classifies, family=True):
         """Return the law of a row's features in each of K classes, with its prior, from the labels of the axes."""
 
     @abstractmethod
-    def fields_of_features(self, law: Any) -> dict[str, Any]:
+    def fields_of_features(self, law: Any) -> Fields:
         """Return the fields of a law of the features."""
 
     def prior(self, labels: Arrays) -> MixturePrior:

@@ -16,7 +16,7 @@ from bayeszoo.distributions.conjugate.negative_binomial import NegativeBinomial
 from bayeszoo.distributions.conjugate.poisson import Poisson
 from bayeszoo.distributions.information import information_of_rates, information_of_words
 from bayeszoo.errors import InputError
-from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.named import Arrays, Fields, Params
 from bayeszoo.model.base import Axes, Model
 from bayeszoo.model.fields import plain, positive
 
@@ -75,7 +75,7 @@ class WordCounts(Model, family=True):
             return SparseColumns(Poisson(("rates",), "counts", a, b, "length"))
         return SparseColumns(NegativeBinomial(("p",), "counts", size * b, a, size=size, exposure="length"))
 
-    def fields_of_features(self, law: Any) -> dict[str, Any]:
+    def fields_of_features(self, law: Any) -> Fields:
         """Return the fields of a prior of the words."""
         if isinstance(law, Categorical):
             return {"eta": plain(law.alpha)}

@@ -12,7 +12,7 @@ from bayeszoo.distributions.bases import ByVariance
 from bayeszoo.distributions.conjugate.categorical import Categorical
 from bayeszoo.distributions.conjugate.dirichlet import log_multinomial
 from bayeszoo.families.mixtures.base import MixtureModel
-from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.named import Arrays, Coords, Params, RandomState
 from bayeszoo.model.capabilities import Observable
 
 
@@ -28,7 +28,7 @@ class DocumentMixtureModel(MixtureModel, Observable, family=True):
         """Return the law of the words of a document in each topic, with a Dirichlet prior."""
         return Categorical(("topics",), "counts", self.entries("eta", (self.K, len(data["word"]))))
 
-    def coords(self, data: Arrays) -> dict[str, Any]:
+    def coords(self, data: Arrays) -> Coords:
         """Return the words, and the numbers of the topics."""
         return {"word": data["word"], "component": np.arange(1, self.K + 1)}
 
@@ -98,7 +98,7 @@ class DocumentMixture(ByVariance):
         terms = log_weights + law.log_density({"topics": self._topics}, {"counts": np.asarray(counts)})
         return np.logaddexp.reduce(terms, axis=-1)
 
-    def rvs(self, size: tuple[int, ...], random_state: Any = None) -> np.ndarray:
+    def rvs(self, size: tuple[int, ...], random_state: RandomState = None) -> np.ndarray:
         """Draw counts of shape ``size``, which ends in (documents, words)."""
         rng = np.random.default_rng(random_state)
         steps = np.cumsum(self._weights, axis=-1)[..., None, :]

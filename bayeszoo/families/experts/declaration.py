@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytensor.tensor as pt
 from pymc.distributions.transforms import ZeroSumTransform
 
@@ -18,14 +16,14 @@ class ZeroSumInUnits(ZeroSumTransform):
     def __init__(self) -> None:
         super().__init__([-1])
 
-    def forward(self, value: Any, *inputs: Any) -> pt.TensorVariable:
+    def forward(self, value: pt.TensorVariable, *inputs: pt.TensorVariable) -> pt.TensorVariable:
         """Map rows to their coordinates."""
         return super().forward(value / inputs[2], *inputs)
 
-    def backward(self, value: Any, *inputs: Any) -> pt.TensorVariable:
+    def backward(self, value: pt.TensorVariable, *inputs: pt.TensorVariable) -> pt.TensorVariable:
         """Map coordinates to the rows."""
         return super().backward(value, *inputs) * inputs[2]
 
-    def log_jac_det(self, value: Any, *inputs: Any) -> pt.TensorVariable:
+    def log_jac_det(self, value: pt.TensorVariable, *inputs: pt.TensorVariable) -> pt.TensorVariable:
         """Return (K - 1) times the log of each row's standard deviation."""
         return pt.sum(pt.log(inputs[2]) + pt.zeros_like(value), axis=-1)

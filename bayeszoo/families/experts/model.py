@@ -22,7 +22,7 @@ from bayeszoo.errors import NumericalError
 from bayeszoo.families.linear.least_squares import solve
 from bayeszoo.families.linear.model import NormalInverseGamma
 from bayeszoo.families.mixtures.base import HiddenComponents, MixtureModel
-from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.named import Arrays, Coords, Params, Statistics
 from bayeszoo.model.capabilities import Observable
 
 ours = lazy_loader.load("bayeszoo.families.linear.declaration", suppress_warning=True)
@@ -58,7 +58,7 @@ class Experts(NormalInverseGamma, HiddenComponents, Observable, family=True):
         weak = {"V0": 100.0, "a0": 1.5, "b0": b0, **cls.standardized(rows)}
         return replace(chosen, **{name: value for name, value in weak.items() if name not in given}).labelled(data)
 
-    def coords(self, data: Arrays) -> dict[str, Any]:
+    def coords(self, data: Arrays) -> Coords:
         """Return the names of the terms, and the numbers of the regressions."""
         return {**super().coords(data), "component": np.arange(1, self.K + 1)}
 
@@ -97,7 +97,7 @@ class Experts(NormalInverseGamma, HiddenComponents, Observable, family=True):
         lines, sds = self.lines(params, data), np.sqrt(np.asarray(params["sigma2"]))[..., None, :]
         return RealRows(self.row_weights(params, data), frozen.norm(lines, sds))
 
-    def remarks(self, stats: Any, data: Arrays) -> tuple[str, ...]:
+    def remarks(self, stats: Statistics, data: Arrays) -> tuple[str, ...]:
         """Explain which sums of weights the data identify, and the point of the intercept."""
         return super().remarks(None, data)
 

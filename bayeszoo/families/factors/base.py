@@ -19,7 +19,7 @@ from bayeszoo.distributions import frozen
 from bayeszoo.distributions.bases import ByMarginals
 from bayeszoo.families.factors import loadings_shape, steps
 from bayeszoo.families.statistics.patterns import Patterns, as_patterns
-from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.named import Arrays, Coords, Params, RandomState
 from bayeszoo.model.base import Axes
 from bayeszoo.model.capabilities import EM, Observable, Sufficient
 from bayeszoo.model.steps import Expectation
@@ -128,7 +128,7 @@ class FactorRows(ByMarginals):
         densities = [row_log_likelihood({name: v[i : i + step] for name, v in flat.items()}, Y) for i in pieces]
         return np.concatenate(densities).reshape(*leading, len(Y))
 
-    def rvs(self, size: tuple[int, ...], random_state: Any = None) -> np.ndarray:
+    def rvs(self, size: tuple[int, ...], random_state: RandomState = None) -> np.ndarray:
         """Draw rows of shape ``size``, which is (..., rows, D)."""
         rng = np.random.default_rng(random_state)
         W, variance = self._params["loadings"], self._params["variance"]
@@ -201,7 +201,7 @@ class FactorModel(Sufficient[Patterns], EM, Observable, family=True):
             pm.Potential("Y", likelihoods.ppca_log_likelihood(*parameters, *shared))
         return model
 
-    def coords(self, data: Arrays) -> dict[str, Any]:
+    def coords(self, data: Arrays) -> Coords:
         """Return the names of the columns, and the numbers of the factors."""
         return {"column": data["column"], "factor": np.arange(1, self.q + 1)}
 

@@ -30,12 +30,12 @@ class Trapezoid(Transform):
         self._places = np.zeros((self._head, factors, factors))
         self._places[np.arange(self._head), self.at[0][: self._head], self.at[1][: self._head]] = 1.0
 
-    def forward(self, value: Any, *inputs: Any) -> pt.TensorVariable:
+    def forward(self, value: pt.TensorVariable, *inputs: pt.TensorVariable) -> pt.TensorVariable:
         """Map L to its coordinates, shape (D q - q (q - 1) / 2,)."""
         free = value[*self.at]
         return pt.switch(self.is_diagonal, pt.log(pt.switch(self.is_diagonal, free, np.float64(1.0))), free)
 
-    def backward(self, value: pt.TensorVariable, *inputs: Any) -> pt.TensorVariable:
+    def backward(self, value: pt.TensorVariable, *inputs: pt.TensorVariable) -> pt.TensorVariable:
         """Map coordinates to L, by a sum of products, which numba can fuse with the rest of the density."""
         head, factors = value[: self._head], self._places.shape[1]
         diagonal = self.is_diagonal[: self._head]

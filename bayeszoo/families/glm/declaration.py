@@ -81,15 +81,15 @@ def _log_normal_cdf(eta: object) -> pt.TensorVariable:
 class WhitenedRows(Whitened):
     """Coordinates of a matrix, flattened by rows, in which the Gaussian of a solution is standard normal."""
 
-    def forward(self, value: pt.TensorVariable, *inputs: Any) -> pt.TensorVariable:
+    def forward(self, value: pt.TensorVariable, *inputs: pt.TensorVariable) -> pt.TensorVariable:
         """Map the matrix to its coordinates, of the same shape."""
         return pt.reshape(super().forward(pt.flatten(value), *inputs), value.shape)
 
-    def backward(self, value: pt.TensorVariable, *inputs: Any) -> pt.TensorVariable:
+    def backward(self, value: pt.TensorVariable, *inputs: pt.TensorVariable) -> pt.TensorVariable:
         """Map coordinates to the matrix."""
         return pt.reshape(super().backward(pt.flatten(value), *inputs), value.shape)
 
-    def log_jac_det(self, value: pt.TensorVariable, *inputs: Any) -> pt.TensorVariable:
+    def log_jac_det(self, value: pt.TensorVariable, *inputs: pt.TensorVariable) -> pt.TensorVariable:
         """Return the log determinant of the map, for all rows together."""
         return super().log_jac_det(pt.flatten(value), *inputs)
 

@@ -30,7 +30,7 @@ from bayeszoo.families.glm.model import LinkedTerms
 from bayeszoo.families.glm.rows import LinkedRows
 from bayeszoo.families.linear.least_squares import Solution, solve
 from bayeszoo.foundation.blocks import blocks
-from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.named import Arrays, Coords, Params, Statistics
 from bayeszoo.foundation.newton import Derivatives
 from bayeszoo.model.conditional import Conditional, LogConcave, PointsOfGroups
 from bayeszoo.model.fields import positive
@@ -122,7 +122,7 @@ class RandomIntercepts(LinkedTerms, Conditional, LogConcave, family=True):
             hint = "set tau, s0 and m0: weights ~ N(0, tau^2) of standardized terms"
             raise InputError("the prior of w has an entry for each term", "unknown_name", hint=hint)
 
-    def coords(self, data: Arrays) -> dict[str, Any]:
+    def coords(self, data: Arrays) -> Coords:
         """Return the labels of the terms and of the groups."""
         return {**super().coords(data), GROUP: data[GROUP]}
 
@@ -314,7 +314,7 @@ class RandomIntercepts(LinkedTerms, Conditional, LogConcave, family=True):
     def _intercepts(self, outer: Params, data: Arrays) -> GroupIntercepts:
         return GroupIntercepts(self.sorted_rows(data), self.sorted_design(data), outer["w"], outer["sd"])
 
-    def remarks(self, stats: Any, data: Arrays) -> tuple[str, ...]:
+    def remarks(self, stats: Statistics, data: Arrays) -> tuple[str, ...]:
         """Explain also the intercepts of the groups, and say if the data do not determine sd."""
         lines = [*super().remarks(stats, data), MEANING.format(self.predicted_quantity)]
         codes, groups = data[CODE], len(data[GROUP])

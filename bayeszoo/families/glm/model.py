@@ -14,7 +14,7 @@ from bayeszoo.families.glm.links import Link
 from bayeszoo.families.glm.rows import LinkedRows
 from bayeszoo.families.linear.design import LinearTerms
 from bayeszoo.families.linear.least_squares import Solution
-from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.named import Arrays, Fields, Params
 from bayeszoo.model.capabilities import LogConcave
 from bayeszoo.model.fields import positive
 from bayeszoo.model.types import DeclaredModel
@@ -47,7 +47,7 @@ class LinkedTerms(LinearTerms, family=True):
         return np.ones(self.inputs.size(data))
 
     @abstractmethod
-    def weak_intercept(self, data: Arrays) -> dict[str, Any]:
+    def weak_intercept(self, data: Arrays) -> Fields:
         """Return the fields of the prior of the intercept, scaled to the data."""
 
     @classmethod

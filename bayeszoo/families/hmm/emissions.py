@@ -21,7 +21,7 @@ from bayeszoo.families.hmm import passes
 from bayeszoo.families.hmm.passes import Sums
 from bayeszoo.families.hmm.tables import Pair
 from bayeszoo.families.mixtures.base import clusters
-from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.named import Arrays, Params, Statistics
 
 SMALLEST = 1e-12
 """Ratio of a state's variance to that of all rows below which the likelihood counts as unbounded."""
@@ -104,7 +104,7 @@ def ordered(law: Law[Any], params: Params) -> dict[str, np.ndarray]:
     return {f"sorted_{name}": np.sort(params[name], axis=state_axis) for name in names}
 
 
-def require_spread(law: Law[Any], stats: Any) -> None:
+def require_spread(law: Law[Any], stats: Statistics) -> None:
     """Refuse states without rows, or with equal rows: the likelihood of real numbers then has no maximum."""
     if not isinstance(law, Normal):
         return

@@ -37,7 +37,7 @@ from bayeszoo.families.hmm.tables import (
 )
 from bayeszoo.families.mixtures.base import spread_out
 from bayeszoo.families.statistics.assignments import log_evidence_of
-from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.named import Arrays, Coords, Fields, Params
 from bayeszoo.model.capabilities import Enumerable, Symmetric
 from bayeszoo.model.conjugate import ConjugateSteps
 from bayeszoo.model.fields import Hyperparameter, hyperparameters
@@ -95,7 +95,7 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
         model = cls(**given)
         return model.replaced(**{**model.weak_fields(data), **given})
 
-    def weak_fields(self, data: Arrays) -> dict[str, Any]:
+    def weak_fields(self, data: Arrays) -> Fields:
         """Return the weakly informative fields that differ from the textbook's."""
         return {}
 
@@ -129,7 +129,7 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
         """Return the prior of all parameters."""
         return HiddenChain((*self.tables, self.emission_law(data)))
 
-    def coords(self, data: Arrays) -> dict[str, Any]:
+    def coords(self, data: Arrays) -> Coords:
         """Return the numbers of the states, for both axes of transitions, and the labels of the data."""
         states = np.arange(1, self.K + 1)
         return {**super().coords(data), "state": states, "state_2": states}

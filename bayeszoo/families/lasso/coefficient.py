@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy
 
 from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.foundation.named import RandomState
 
 _FARTHEST = 1e6
 """Largest centre and prior slope, in standard errors, if both are large: beyond it digits are lost."""
@@ -118,7 +118,7 @@ class LaplaceGaussian:
         ends = np.select([q == 0, q == 1], [-np.inf, np.inf], np.nan)
         return np.where(inside, (low + high) / 2, ends)
 
-    def rvs(self, size: int | tuple[int, ...] | None = None, random_state: Any = None) -> np.ndarray:
+    def rvs(self, size: int | tuple[int, ...] | None = None, random_state: RandomState = None) -> np.ndarray:
         """Draw independently, as in SciPy: ``size`` is the shape of the result and ends in that of the parameters."""
         size = self._sign.shape if size is None else size
         return np.broadcast_to(self.ppf(np.random.default_rng(random_state).random(size)), size)

@@ -11,6 +11,7 @@ from bayeszoo.data.read import read
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.lasso import mode as lasso
 from bayeszoo.families.lasso.model import LaplaceWeights
+from bayeszoo.foundation.named import Statistics
 from bayeszoo.model.base import Model
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def lasso_path(model: Model, data: object = None, b: object = None, points: int 
     return pd.DataFrame(rows, columns=columns, index=pd.Index(scales, name="b"))
 
 
-def _grid(model: LaplaceWeights, stats: Any, points: int) -> np.ndarray:
+def _grid(model: LaplaceWeights, stats: Statistics, points: int) -> np.ndarray:
     if isinstance(points, bool) or not isinstance(points, int) or points < 2:
         raise InputError(f"points must be a whole number >= 2, got {points!r}", "wrong_type")
     design, outcome = model.equations(stats)

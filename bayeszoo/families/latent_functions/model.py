@@ -23,7 +23,7 @@ from bayeszoo.families.latent_functions.about import MOST_ROWS, WithCovariance
 from bayeszoo.families.latent_functions.over import kind_over
 from bayeszoo.families.linear.least_squares import Solution
 from bayeszoo.families.processes.root import Root, root_of
-from bayeszoo.foundation.named import Arrays, Params, Simulated
+from bayeszoo.foundation.named import Arrays, Coords, Params, Simulated
 from bayeszoo.model.base import Axes, Model
 from bayeszoo.model.over_fields import OverByDraws
 from bayeszoo.model.types import DeclaredModel
@@ -80,7 +80,7 @@ class LatentFunction(Augmented, WithCovariance, OverByDraws, family=True):
         """Return the class of models of the class with some fields as parameters."""
         return kind_over(cls)
 
-    def coords(self, data: Arrays) -> dict[str, Any]:
+    def coords(self, data: Arrays) -> Coords:
         """Return the labels of the rows from which all other rows follow."""
         return {"place": self.names_of_rows(data)[self.root(data).taken]}
 

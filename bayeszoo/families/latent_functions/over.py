@@ -18,7 +18,7 @@ from bayeszoo.errors import InputError
 from bayeszoo.families.latent_functions.about import MOST_ROWS, AboutFunction, WithCovariance
 from bayeszoo.families.latent_functions.chain import FunctionChain
 from bayeszoo.families.processes.root import Root, root_of
-from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.named import Arrays, Coords, Params
 from bayeszoo.model.base import Axes
 from bayeszoo.model.fields import plain
 from bayeszoo.model.outer import OuterCoordinates
@@ -46,7 +46,7 @@ class OverFunction(OverDrawn, AboutFunction, family=True):
         """Return the axis of the function at the rows."""
         return {"f": ("place",)}
 
-    def coords(self, data: Arrays) -> dict[str, Any]:
+    def coords(self, data: Arrays) -> Coords:
         """Return the labels of the rows, and of the features."""
         return {**{name: data[name] for name in self.base.sizes(data)}, "place": self.base.names_of_rows(data)}
 

@@ -49,7 +49,7 @@ class Whitened(Transform):
         centre, matrix, _, _ = self._numbers(inputs)
         return centre + weighted_sums(matrix, value)
 
-    def log_jac_det(self, value: Any, *inputs: object) -> Any:
+    def log_jac_det(self, value: pt.TensorVariable, *inputs: object) -> pt.TensorVariable:
         """Log determinant of the matrix, for each vector."""
         return self._numbers(inputs)[3] + pt.zeros_like(value[..., 0])
 
@@ -63,17 +63,17 @@ class NonCentred(Transform):
 
     name = "noncentred"
 
-    def forward(self, value: Any, *inputs: Any) -> pt.TensorVariable:
+    def forward(self, value: pt.TensorVariable, *inputs: pt.TensorVariable) -> pt.TensorVariable:
         """Map the entries to their units."""
         mean, sd = inputs[-2:]
         return (value - mean) / sd
 
-    def backward(self, value: Any, *inputs: Any) -> pt.TensorVariable:
+    def backward(self, value: pt.TensorVariable, *inputs: pt.TensorVariable) -> pt.TensorVariable:
         """Map units to the entries."""
         mean, sd = inputs[-2:]
         return mean + sd * value
 
-    def log_jac_det(self, value: object, *inputs: object) -> Any:
+    def log_jac_det(self, value: object, *inputs: object) -> pt.TensorVariable:
         """Log of the standard deviations, elementwise."""
         _, sd = inputs[-2:]
         return pt.log(sd) + pt.zeros_like(value)

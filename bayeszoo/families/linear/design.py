@@ -16,7 +16,7 @@ from bayeszoo.errors import InputError
 from bayeszoo.families.linear.least_squares import Solution, clearly_independent, identify
 from bayeszoo.families.linear.levels import separate
 from bayeszoo.families.statistics.factored import FactoredMoments
-from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.named import Arrays, Coords, Fields, Params
 from bayeszoo.model.base import Axes
 from bayeszoo.model.fields import plain, positive, real, relabelled
 from bayeszoo.model.linear_predictor import Feature, LinearPredictor
@@ -79,7 +79,7 @@ class LinearTerms(LinearPredictor, family=True):
             raise InputError("a model without intercept and without features has no parameters", "no_features")
 
     @classmethod
-    def standardized(cls, data: Arrays) -> dict[str, Any]:
+    def standardized(cls, data: Arrays) -> Fields:
         """Return the fields that centre features at their means and scale them by their standard deviations.
 
         The column of a level has the unit 1/2, the standard deviation of an even split: the prior of a level's effect
@@ -110,7 +110,7 @@ class LinearTerms(LinearPredictor, family=True):
         twice = cls.inputs.reordered(data, np.tile(np.arange(cls.inputs.size(data)), 2))
         return {**twice, "X": np.vstack([data["X"], -data["X"]])}
 
-    def coords(self, data: Arrays) -> dict[str, Any]:
+    def coords(self, data: Arrays) -> Coords:
         """Return the names of all terms, and of the slopes, which exclude the intercept."""
         used = data["feature"][self.used(data)]
         powers = [f"{name}^{k}" if k > 1 else str(name) for k in range(1, self.degree + 1) for name in used]

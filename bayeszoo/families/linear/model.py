@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from bayeszoo.errors import NumericalError
 from bayeszoo.families.linear.design import LinearTerms
 from bayeszoo.families.linear.least_squares import Solution, covariance_root, fitted
 from bayeszoo.families.statistics.factored import FactoredMoments
-from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.named import Arrays, Fields, Params
 from bayeszoo.model.fields import real
 
 DIABETES = Example(
@@ -56,7 +56,7 @@ class LinearModel(LinearTerms, family=True):
         return self.intercept
 
     @classmethod
-    def standardized(cls, data: Arrays) -> dict[str, Any]:
+    def standardized(cls, data: Arrays) -> Fields:
         """Return the fields that centre features and outcome at their means and scale features by their sd."""
         return {**super().standardized(data), "m0": Moments.of(data["y"]).mean}
 

@@ -11,6 +11,7 @@ from bayeszoo.data.table.table import quoted
 from bayeszoo.distributions.priors import Normal, prior_of
 from bayeszoo.errors import InputError
 from bayeszoo.families.linear.design import LinearTerms
+from bayeszoo.foundation.named import Fields
 from bayeszoo.model.base import Model
 from bayeszoo.model.fields import hyperparameters
 
@@ -58,7 +59,7 @@ def weight_priors[M: Model](model: M, data: Data, priors: Mapping[str, object]) 
     return model.replaced(**_changed(model, data, priors))
 
 
-def _changed(model: Any, data: Data, priors: Mapping[str, object]) -> dict[str, Any]:
+def _changed(model: Any, data: Data, priors: Mapping[str, object]) -> Fields:
     """Return the changed fields: those of the intercept, and the sd of each standardized term."""
     terms = [str(term) for term in model.coords(data)["term"]]
     units = model.units(model.nothing(data))

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 
 from bayeszoo.families.lines.statistics import Lines
 
 ZERO = np.float64(0)
 
 
-def marginal(lines: Lines, m_a: Any, m_b: Any, a: Any, b: Any, rho: Any, sigma: Any) -> Any:
+def marginal(
+    lines: Lines,
+    m_a: pt.TensorVariable,
+    m_b: pt.TensorVariable,
+    a: pt.TensorVariable,
+    b: pt.TensorVariable,
+    rho: pt.TensorVariable,
+    sigma: pt.TensorVariable,
+) -> pt.TensorVariable:
     """Return the log density of the rows given the means, sds and correlation of the lines, and sigma.
 
     It is the sum of the log densities of each group's mean, of its slope given the mean, and of its residuals. The

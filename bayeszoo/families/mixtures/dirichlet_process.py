@@ -18,7 +18,7 @@ from bayeszoo.families.mixtures.gaussian_components import GaussianComponents
 from bayeszoo.families.mixtures.gibbs import MixtureChain
 from bayeszoo.families.mixtures.sticks import Sticks
 from bayeszoo.families.statistics.assignments import log_evidence_of
-from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.named import Arrays, Params, Statistics
 from bayeszoo.model.capabilities import Collapsed
 from bayeszoo.model.views import View
 
@@ -124,7 +124,7 @@ class DirichletProcessMixture(GaussianMixtureModel, Collapsed, family=True):
         """Return a chain over the clusters of the rows, parameters integrated out."""
         return SplitMergeChain(self.prior(data), data, self.vb_start(data, rng).q, rng)
 
-    def remarks(self, stats: Any, data: Arrays) -> tuple[str, ...]:
+    def remarks(self, stats: Statistics, data: Arrays) -> tuple[str, ...]:
         """State the truncation error, and that the number of clusters estimates no true number."""
         error, enough = truncation_error(self.alpha, self.K, rows := len(data["Y"])), sticks_for(self.alpha, rows)
         held = f"{self.K} sticks stand for infinitely many: the law of the rows is off by at most {error:.1g}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +19,7 @@ from bayeszoo.families.mixtures.base import MixtureModel, clusters, symmetrized
 from bayeszoo.families.mixtures.gaussian_components import STRUCTURES, GaussianComponents
 from bayeszoo.families.mixtures.local_coordinates import MixtureChart
 from bayeszoo.foundation.levels import reached
-from bayeszoo.foundation.named import Arrays, Params, Simulated
+from bayeszoo.foundation.named import Arrays, Coords, Fields, Params, RandomState, Simulated, Statistics
 from bayeszoo.model.base import Axes
 from bayeszoo.model.capabilities import Observable
 from bayeszoo.model.fields import plain
@@ -67,7 +66,7 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
         means = ("component", "column")
         return {"weights": ("component",), "means": means, "covariances": AXES[self.covariance], **of_rows}
 
-    def coords(self, data: Arrays) -> dict[str, Any]:
+    def coords(self, data: Arrays) -> Coords:
         """Return the names of the columns, for both axes of a matrix, and the numbers of the components."""
         names = dict.fromkeys(("column", "column_2"), data["column"])
         return {**names, "component": np.arange(1, self.K + 1)}
@@ -185,13 +184,13 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
         law: GaussianComponents = stats.prior.law
         return law.degenerate(params, stats.stats.parts[1])
 
-    def remarks(self, stats: Any, data: Arrays) -> tuple[str, ...]:
+    def remarks(self, stats: Statistics, data: Arrays) -> tuple[str, ...]:
         """Say that there are fewer distinct rows than components."""
         distinct = len(np.unique(data["Y"], axis=0))
         return (f"K={self.K} components but only {distinct} distinct rows",) if 0 < distinct < self.K else ()
 
 
-def weak_components(stats: Moments, share: float) -> dict[str, Any]:
+def weak_components(stats: Moments, share: float) -> Fields:
     """Return weak fields from the rows; the scale matrix is diag(variances) / share^(2/D), by a share of the volume."""
     D = len(stats.mean)
     psi = np.diag(stats.sd**2) / share ** (2 / D)
@@ -279,7 +278,7 @@ class MixtureRows(ByVariance):
 
         return piecewise(log_density, self._params, self._means.shape[-2] * rows.size)["rows"]
 
-    def rvs(self, size: tuple[int, ...], random_state: Any = None) -> np.ndarray:
+    def rvs(self, size: tuple[int, ...], random_state: RandomState = None) -> np.ndarray:
         """Draw rows of shape ``size``, which is (..., rows, D)."""
         rng = np.random.default_rng(random_state)
         ends = np.cumsum(self._weights, axis=-1)[..., None, :-1]

@@ -14,7 +14,7 @@ from bayeszoo.distributions.conjugate.tables import Tables
 from bayeszoo.families.mixtures.base import MixtureModel
 from bayeszoo.families.mixtures.gibbs import CollapsedChain
 from bayeszoo.families.statistics.indicators import Indicators, draw_levels
-from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.named import Arrays, Coords, Params, RandomState, Statistics
 from bayeszoo.model.capabilities import Collapsed, Observable
 
 
@@ -37,7 +37,7 @@ class LevelMixtureModel(MixtureModel, Collapsed, Observable, family=True):
         """Return a chain over the components of the rows, with a start of variational Bayes."""
         return CollapsedChain(self.prior(data), data, self.vb_start(data, rng).q, rng)
 
-    def coords(self, data: Arrays) -> dict[str, Any]:
+    def coords(self, data: Arrays) -> Coords:
         """Return the levels, and the numbers of the components."""
         return {"level": data["level"], "component": np.arange(1, self.K + 1)}
 
@@ -46,7 +46,7 @@ class LevelMixtureModel(MixtureModel, Collapsed, Observable, family=True):
         of_levels = "eta < 1: it grows without bound as the probability of a level goes to 0"
         return of_levels if (why := super().unbounded(data)) and np.min(self.eta) < 1 <= self.alpha else why
 
-    def undetermined(self, params: Params, data: Any, stats: Any, flat: bool) -> str:
+    def undetermined(self, params: Params, data: Any, stats: Statistics, flat: bool) -> str:
         """Say that the likelihood has more parameters than the table of all features has free cells."""
         cells = math.prod(len(places) for places in tables_of(data)) - 1
         free = self.free_parameters(data)
@@ -87,7 +87,7 @@ class LevelRows(Indicators):
         terms = log_weights + law.log_density({"theta": self._theta}, {"levels": np.asarray(levels)})
         return np.asarray(np.logaddexp.reduce(terms, axis=-1))
 
-    def rvs(self, size: tuple[int, ...], random_state: Any = None) -> np.ndarray:
+    def rvs(self, size: tuple[int, ...], random_state: RandomState = None) -> np.ndarray:
         """Draw indicators of shape ``size``, which ends in (rows, L): 1 at the level of each feature."""
         rng = np.random.default_rng(random_state)
         component = draw_levels(

@@ -20,7 +20,7 @@ from bayeszoo.distributions.statistics.counts import Counts
 from bayeszoo.errors import InputError
 from bayeszoo.families.mixtures.dirichlet_process import DirichletProcessMixture, SplitMergeChain, truncation_error
 from bayeszoo.families.mixtures.sticks import Sticks
-from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.named import Arrays, Coords, Params, Statistics
 from bayeszoo.foundation.slices import sliced
 from bayeszoo.model.base import Axes
 from bayeszoo.model.capabilities import Symmetric
@@ -61,7 +61,7 @@ class OverProcess(OverDrawn, Latent, Observable, Symmetric, family=True):
         dims: Axes = self.base.dims
         return dims
 
-    def coords(self, data: Arrays) -> dict[str, Any]:
+    def coords(self, data: Arrays) -> Coords:
         """Return the labels along the axes of the parameters."""
         coords: dict[str, Any] = self.base.coords(data)
         return coords
@@ -70,7 +70,7 @@ class OverProcess(OverDrawn, Latent, Observable, Symmetric, family=True):
         """Return a chain over alpha and the clusters of the rows, the other parameters integrated out."""
         return ConcentrationChain(self.base, self.priors["alpha"], data, rng)
 
-    def remarks(self, stats: Any, data: Arrays) -> tuple[str, ...]:
+    def remarks(self, stats: Statistics, data: Arrays) -> tuple[str, ...]:
         """State the truncation error, and that the number of clusters estimates no true number."""
         drawn = np.random.default_rng(0)
         alpha = float(np.quantile([self.priors["alpha"].rvs(drawn) for _ in range(_DRAWN)], HIGH))

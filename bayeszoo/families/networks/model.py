@@ -24,7 +24,7 @@ from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import InputError
 from bayeszoo.families.processes.places import AtPlaces
 from bayeszoo.foundation.blocks import blocks
-from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.named import Arrays, Coords, Params
 from bayeszoo.model.base import Axes
 from bayeszoo.model.capabilities import Symmetric
 from bayeszoo.model.conditional import Conditional
@@ -83,7 +83,7 @@ class NetworkModel(AtPlaces, Conditional, Symmetric, OfFunction, family=True):
                 f"H={self.H} hidden units, and at most {MOST_UNITS} are sampled", "out_of_range", hint=hint
             )
 
-    def coords(self, data: Arrays) -> dict[str, Any]:
+    def coords(self, data: Arrays) -> Coords:
         """Return the labels of the features, and the numbers of the units."""
         return {**super().coords(data), "unit": np.arange(1, self.H + 1)}
 
@@ -166,7 +166,7 @@ class NetworkModel(AtPlaces, Conditional, Symmetric, OfFunction, family=True):
             w = drawn["output"]
             return {"intercept": w[..., 0], "output": w[..., 1:], "sigma2": drawn["sigma2"]}
 
-        def log_density(params: Mapping[str, Any]) -> Any:
+        def log_density(params: Params) -> Any:
             w = np.concatenate([np.asarray(params["intercept"])[..., None], params["output"]], axis=-1)
             return block.log_each({"output": w, "sigma2": params["sigma2"]})
 

@@ -21,7 +21,7 @@ from bayeszoo.families.partitions.cuts import read_cuts, rectangle
 from bayeszoo.families.partitions.rows import RowsOfCells, cells_of, mixture
 from bayeszoo.families.partitions.summary import summarized
 from bayeszoo.families.partitions.sums import TreePrior, TreeSums
-from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.named import Arrays, Params, Statistics
 from bayeszoo.model.conditional import Conditional
 from bayeszoo.model.cuts import CutTrees, OfCuts
 from bayeszoo.model.fields import whole
@@ -178,7 +178,7 @@ class PartitionModel(Conditional, OfCuts, family=True):
         law: RowLaw = RowsOfCells(laws, np.arange(len(places)))
         return law
 
-    def remarks(self, stats: Any, data: Arrays) -> tuple[str, ...]:
+    def remarks(self, stats: Statistics, data: Arrays) -> tuple[str, ...]:
         """Say how to show the trees, and which features are cut at a selection of places only."""
         lines = ["the function and its trees are no parameters: bayeszoo steps shows them, of a fit saved with -o"]
         for name, column, cuts in zip(data["feature"], data["X"].T, self.cut_places(data), strict=True):

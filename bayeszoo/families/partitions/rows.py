@@ -11,6 +11,7 @@ import scipy
 from bayeszoo.distributions.bases import ByVariance
 from bayeszoo.distributions.mixture_rows import RealRows
 from bayeszoo.distributions.special import log_normal
+from bayeszoo.foundation.named import RandomState
 
 NEGLIGIBLE = 1e-14
 """Relative probability below which a leaf is left out of a mixture, if it is so at every value of the noise."""
@@ -116,7 +117,7 @@ class RowsOfCells(ByVariance):
         """Return the log densities."""
         return self._of_rows("logpdf", y)
 
-    def rvs(self, size: tuple[int, ...], random_state: Any = None) -> np.ndarray:
+    def rvs(self, size: tuple[int, ...], random_state: RandomState = None) -> np.ndarray:
         """Draw rows independently, of shape ``size``, which ends in the rows."""
         rng = np.random.default_rng(random_state)
         drawn = np.empty(size)

@@ -11,7 +11,7 @@ import numpy as np
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.families.processes.kernels import Expression, Shape
 from bayeszoo.families.processes.noise import extent
-from bayeszoo.foundation.named import Arrays
+from bayeszoo.foundation.named import Arrays, Fields
 from bayeszoo.model.base import Model
 from bayeszoo.model.fields import plain, positive, real
 
@@ -30,7 +30,7 @@ class AtPlaces(Model, family=True):
     scale: float = positive(1.0, "scale", axes=("feature",), kw_only=True)
 
     @classmethod
-    def standardized(cls, data: Arrays) -> dict[str, Any]:
+    def standardized(cls, data: Arrays) -> Fields:
         """Return the fields that centre features at their means and scale them by their standard deviations."""
         moments = [Moments.of(column) for column in data["X"].T]
         return {"center": plain([m.mean for m in moments]), "scale": plain([m.sd for m in moments])}
@@ -77,7 +77,7 @@ class OfPlaces(AtPlaces, family=True):
         return Expression.read(self.kernel, Shape(float(self.period), float(self.alpha)))
 
     @classmethod
-    def standardized(cls, data: Arrays) -> dict[str, Any]:
+    def standardized(cls, data: Arrays) -> Fields:
         """Return the fields that centre features, and scale them if there are several."""
         return {**super().standardized(data), **({} if len(data["feature"]) > 1 else {"scale": 1.0})}
 

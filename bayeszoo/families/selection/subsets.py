@@ -8,7 +8,7 @@ triangular factor (Golub and Van Loan 2013, section 5.2) gives its evidence and 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -28,6 +28,7 @@ from bayeszoo.families.linear.least_squares import (
     solve,
 )
 from bayeszoo.foundation.blocks import IN_CACHE, blocks
+from bayeszoo.foundation.named import Params
 
 MOST_TERMS = 20
 """Most terms whose subsets, a million, are enumerated, in about a minute."""
@@ -135,7 +136,7 @@ class Selection:
         w[:, self.columns(members)] = drawn["w"]
         return w, drawn["sigma2"]
 
-    def log_density(self, params: Mapping[str, Any], units: np.ndarray, origin: np.ndarray) -> np.ndarray:
+    def log_density(self, params: Params, units: np.ndarray, origin: np.ndarray) -> np.ndarray:
         """Return log p(y, subset, weights, noise variance), (...,); a weight of 0 counts as excluded."""
         w, sigma2 = np.asarray(params["w"], dtype=np.float64), np.asarray(params["sigma2"], dtype=np.float64)
         flat, variances = w.reshape(-1, w.shape[-1]), np.ravel(sigma2)
@@ -283,7 +284,7 @@ def log_prior_of_sizes(choices: int, a: float, b: float, pi: float | None) -> np
 
 
 def slab(
-    params: Mapping[str, Any], precision: np.ndarray, origin: np.ndarray, fixed: int, rng: np.random.Generator
+    params: Params, precision: np.ndarray, origin: np.ndarray, fixed: int, rng: np.random.Generator
 ) -> tuple[dict[str, Any], float]:
     """Replace ``w`` by ``included`` and ``slab``; return the parameters, and the log density of excluded weights.
 
@@ -328,7 +329,7 @@ def averaged(
             return drawn
         return {**drawn, "pi": share_given(*share, drawn["w"], selection.fixed).rvs(size, rng)}
 
-    def log_density(params: Mapping[str, Any]) -> Any:
+    def log_density(params: Params) -> Any:
         density = selection.log_density(params, units, origin) - subsets.log_evidence
         if share is None:
             return density[()]

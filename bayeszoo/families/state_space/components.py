@@ -17,6 +17,7 @@ from bayeszoo.data.inputs import first_rows
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.gaussian import given_all_others
 from bayeszoo.families.state_space.structure import CODES, SDS, SIGNAL, Structure
+from bayeszoo.foundation.named import Arrays, Params
 
 # the import of numba is slow, and other models do not need it
 loops = lazy_loader.load("bayeszoo.likelihoods.loops.structural", suppress_warning=True)
@@ -53,7 +54,7 @@ class Components:
     structure: Structure
 
     @classmethod
-    def of(cls, params: Mapping[str, Any], data: Mapping[str, Any], m0: float, structure: Structure) -> Self:
+    def of(cls, params: Params, data: Arrays, m0: float, structure: Structure) -> Self:
         """Take standard deviations by name, by default 0, and the canonical arrays of a series."""
         sds = np.broadcast_arrays(*(np.asarray(params.get(name, 0.0), dtype=np.float64) for name in SDS))
         flat = np.array([values.reshape(-1) for values in sds])

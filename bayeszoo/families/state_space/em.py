@@ -14,6 +14,7 @@ import scipy
 
 from bayeszoo.distributions.priors import HalfNormal, Prior
 from bayeszoo.errors import NumericalError
+from bayeszoo.foundation.named import Params
 
 NEAR = 0.2
 """Share of the largest other sd below which an sd is compared with 0, which EM approaches but never reaches."""
@@ -27,7 +28,7 @@ class Moving(Protocol):
     def squares(self) -> tuple[Mapping[str, int], Mapping[str, float]]:
         """Return numbers of steps and rows, and expected sums of their squares, by the name of their sd."""
 
-    def at(self, params: Mapping[str, Any]) -> Self:
+    def at(self, params: Params) -> Self:
         """Return the same rows at another point."""
 
     def log_marginal(self) -> np.ndarray:

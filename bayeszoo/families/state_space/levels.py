@@ -5,7 +5,6 @@ Leading axes of the parameters are points, or draws; arrays are of shape (..., T
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from bayeszoo.data.inputs import first_rows, starts
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.gaussian import Chained, given_all_others
 from bayeszoo.families.state_space import short
+from bayeszoo.foundation.named import Arrays, Params
 
 # the import of numba is slow, and exact answers for short series do not need it
 compiled = lazy_loader.load("bayeszoo.likelihoods.loops.kalman", suppress_warning=True)
@@ -56,7 +56,7 @@ class Levels:
     one_by_one: bool = False
 
     @classmethod
-    def of(cls, params: Mapping[str, Any], data: Mapping[str, Any], m0: float, s0: float) -> Levels:
+    def of(cls, params: Params, data: Arrays, m0: float, s0: float) -> Levels:
         """Take parameters q and r by name, and the canonical arrays of `RealSeries`."""
         q, r = np.broadcast_arrays(*(np.asarray(params[name], dtype=np.float64) for name in ("q", "r")))
         return cls(q, r, data["y"], data["sequence"], float(m0), float(s0))
@@ -144,7 +144,7 @@ class Levels:
         pull, precision = (self._shaped(values[:, places]) for values in (pull, precision))
         return given_all_others(y, pull, np.where(np.isnan(y), 0.0, precision))
 
-    def at(self, params: Mapping[str, Any]) -> Levels:
+    def at(self, params: Params) -> Levels:
         """Return the same rows at another point."""
         return replace(self, q=np.asarray(params["q"]), r=np.asarray(params["r"]))
 

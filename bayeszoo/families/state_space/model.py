@@ -18,7 +18,7 @@ from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import NumericalError
 from bayeszoo.families.state_space.em import Squares, best, or_still
 from bayeszoo.families.state_space.levels import Levels
-from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.named import Arrays, Coords, Params, Statistics
 from bayeszoo.model.base import Axes
 from bayeszoo.model.capabilities import EM, Conditional
 from bayeszoo.model.sequential import LevelsInTime
@@ -52,7 +52,7 @@ class MovingSeries(LevelsInTime, Conditional, EM, family=True):
         """The standard deviations that may be 0 at a mode."""
         return ("q",)
 
-    def coords(self, data: Arrays) -> dict[str, Any]:
+    def coords(self, data: Arrays) -> Coords:
         """Return the numbers of the rows."""
         return {**super().coords(data), TIME: np.arange(1, len(data["y"]) + 1)}
 
@@ -120,7 +120,7 @@ class MovingSeries(LevelsInTime, Conditional, EM, family=True):
         """Return the log density of the standard deviations."""
         return self.log_outer_prior({name: params[name] for name in self.outer})
 
-    def free_parameters(self, stats: Any) -> int:
+    def free_parameters(self, stats: Statistics) -> int:
         """Return the number of standard deviations."""
         return len(self.outer)
 

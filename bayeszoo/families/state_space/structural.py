@@ -6,7 +6,7 @@ import itertools
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import lazy_loader
 import numpy as np
@@ -20,7 +20,7 @@ from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.state_space.components import Components
 from bayeszoo.families.state_space.model import LEAST_LOG, TINY, MovingSeries, spread
 from bayeszoo.families.state_space.structure import MOST_VARIANCES, PARTS, SDS, Structure, constant, words
-from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.named import Arrays, Fields, Params, Statistics
 from bayeszoo.model.base import Axes
 from bayeszoo.model.fields import plain, positive, real, whole
 from bayeszoo.model.types import DeclaredModel
@@ -131,7 +131,7 @@ class StructuralModel(MovingSeries, family=True):
         return FIRST if len(self.outer) == MOST_VARIANCES else 0
 
     @classmethod
-    def measured(cls, data: Arrays) -> dict[str, Any]:
+    def measured(cls, data: Arrays) -> Fields:
         """Return the fields that centre features at their means and scale them by their standard deviations.
 
         A column of 0 and 1 keeps its zero, with the unit 1/2, the standard deviation of an even split: the level is
@@ -272,7 +272,7 @@ class StructuralModel(MovingSeries, family=True):
             past = [*past[1:], rng.normal(-sum(past[1:]), sd["season"])]
         return rows
 
-    def remarks(self, stats: Any, data: Arrays) -> tuple[str, ...]:
+    def remarks(self, stats: Statistics, data: Arrays) -> tuple[str, ...]:
         """Name the features at which the level applies."""
         center = self.entries("center", len(data[FEATURE]))
         centres = [f"{name} = {value:.4g}" for name, value in zip(data[FEATURE], center, strict=True) if value]

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 
 from bayeszoo.distributions.statistics.counts import Counts, Failures
 from bayeszoo.distributions.statistics.events import Events
 from bayeszoo.distributions.statistics.moments import Moments
 
 
-def log_likelihood(stats: Counts | Failures | Events | Moments, *params: Any) -> Any:
+def log_likelihood(stats: Counts | Failures | Events | Moments, *params: pt.TensorVariable) -> pt.TensorVariable:
     """Return the log density of ordered rows, given their statistics and the parameters of their law.
 
     The parameters are probabilities for counts, probabilities of success for failures, rates for events, and means and
@@ -25,26 +24,26 @@ def log_likelihood(stats: Counts | Failures | Events | Moments, *params: Any) ->
     return _of_events(stats, *params) if isinstance(stats, Events) else _of_moments(stats, *params)
 
 
-def _of_counts(stats: Counts, p: Any) -> Any:
+def _of_counts(stats: Counts, p: pt.TensorVariable) -> pt.TensorVariable:
     counts = pm.Data(f"{p.name}_counts", _array(stats.counts))
     # 0 * log(0) would be NaN; a float mask is data, while a boolean mask is a constant, compiled again for other rows
     seen = pm.Data(f"{p.name}_seen", _array(stats.counts > 0))
     return pm.math.sum(counts * pm.math.log(p * seen + (1 - seen)))
 
 
-def _of_failures(stats: Failures, p: Any) -> Any:
+def _of_failures(stats: Failures, p: pt.TensorVariable) -> pt.TensorVariable:
     names = ("successes", "failures", "log_orders")
     successes, failures, orders = (pm.Data(f"{p.name}_{name}", _array(getattr(stats, name))) for name in names)
     return pm.math.sum(orders + successes * pm.math.log(p) + failures * pm.math.log1p(-p))
 
 
-def _of_events(stats: Events, rate: Any) -> Any:
+def _of_events(stats: Events, rate: pt.TensorVariable) -> pt.TensorVariable:
     names = ("events", "exposure", "pivot", "log_likelihood")
     events, exposure, pivot, height = (pm.Data(f"{rate.name}_{name}", _array(getattr(stats, name))) for name in names)
     return pm.math.sum(height + events * pm.math.log(rate / pivot) - exposure * (rate - pivot))
 
 
-def _of_moments(stats: Moments, mean: Any, variance: Any) -> Any:
+def _of_moments(stats: Moments, mean: pt.TensorVariable, variance: pt.TensorVariable) -> pt.TensorVariable:
     names = ("n", "mean", "scatter", "rest")
     n, centre, scatter, rounding = (pm.Data(f"{mean.name}_{name}", _array(getattr(stats, name))) for name in names)
     squares = scatter + n * pm.math.sqr((centre - mean) + rounding)

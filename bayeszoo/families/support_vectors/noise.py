@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayeszoo.families.glm.links import Link, Terms
+from bayeszoo.foundation.named import RandomState
 
 
 class Insensitive(Link):
@@ -113,7 +114,7 @@ class InsensitiveNoise:
         """Return the standard deviation."""
         return np.sqrt(self.var())
 
-    def rvs(self, size: Any = None, random_state: Any = None) -> np.ndarray:
+    def rvs(self, size: Any = None, random_state: RandomState = None) -> np.ndarray:
         """Draw evenly from the flat piece, or an exponential number beyond; ``size`` ends in the shape of ``loc``."""
         rng, size = np.random.default_rng(random_state), self._loc.shape if size is None else size
         beyond = self._eps + rng.exponential(1 / self._rate, size)

@@ -15,7 +15,7 @@ from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.distributions.statistics.counts import Counts
 from bayeszoo.errors import InputError
 from bayeszoo.families.trees.spanning import Edges, parts_of
-from bayeszoo.foundation.named import Arrays
+from bayeszoo.foundation.named import Arrays, Statistics
 
 CELLS = "cells"
 
@@ -149,15 +149,15 @@ class TreePrior:
         """The order below which moments of a new row exist."""
         return self.block.moments_below
 
-    def counts(self, stats: Any) -> Counts:
+    def counts(self, stats: Statistics) -> Counts:
         """Return the counts of the cells from the counts of all pairs."""
         return Counts(stats.parts[0].counts[self.layout.pairs])
 
-    def updated(self, stats: Any) -> Self:
+    def updated(self, stats: Statistics) -> Self:
         """Return the posterior given statistics."""
         return type(self)(self.pairs + stats.parts[0].counts, self.layout)
 
-    def log_evidence(self, stats: Any) -> np.ndarray:
+    def log_evidence(self, stats: Statistics) -> np.ndarray:
         """Return the log density of the ordered rows, parameters integrated out."""
         return self.block.log_evidence(self.counts(stats))
 
@@ -169,7 +169,7 @@ class TreePrior:
         """Return the mode of the parameters."""
         return self.block.mode()
 
-    def mle(self, stats: Any) -> dict[str, np.ndarray]:
+    def mle(self, stats: Statistics) -> dict[str, np.ndarray]:
         """Return the parameters of maximum likelihood."""
         return self.block.mle(self.counts(stats))
 

@@ -12,7 +12,7 @@ from bayeszoo.distributions.statistics.counts import Counts
 from bayeszoo.errors import InputError
 from bayeszoo.families.trees.layout import Layout, TreePrior, as_edges, even_pairs, pair_counts, require_complete
 from bayeszoo.families.trees.rows import TreeRows
-from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.named import Arrays, Coords, Params
 from bayeszoo.model.closed import BlockModel
 from bayeszoo.model.fields import plain
 from bayeszoo.model.observable import Completes
@@ -46,7 +46,7 @@ class TreeModel(BlockModel[LabelledStats], Completes, family=True):
         pairs = even_pairs(self.alpha, levels) if is_total else self.entries("alpha", (size, size))
         return TreePrior(pairs, Layout(levels, edges, features.index(min(features))))
 
-    def coords(self, data: Arrays) -> dict[str, Any]:
+    def coords(self, data: Arrays) -> Coords:
         """Return the labels of the cells, ``child=level | parent=level``."""
         return {**super().coords(data), "cell": self.prior(data).layout.labels(data["level"])}
 

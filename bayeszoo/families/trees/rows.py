@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from bayeszoo.families.statistics.indicators import Indicators, draw_levels
 from bayeszoo.families.trees.layout import Layout
+from bayeszoo.foundation.named import RandomState
 
 
 class TreeRows(Indicators):
@@ -101,7 +102,7 @@ class TreeRows(Indicators):
             places[:, v] = np.array(self._layout.levels[v])[codes[:, v]]
         return places
 
-    def rvs(self, size: tuple[int, ...], random_state: Any = None) -> np.ndarray:
+    def rvs(self, size: tuple[int, ...], random_state: RandomState = None) -> np.ndarray:
         """Draw indicators of shape ``size``, which ends in (rows, L): 1 at the level of each feature."""
         rng, drawn, codes = np.random.default_rng(random_state), np.zeros(size), dict[int, np.ndarray]()
         for v in self._layout.order:

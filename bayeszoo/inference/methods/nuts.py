@@ -28,6 +28,7 @@ from bayeszoo.foundation.gate import (
     recorded_log_density,
 )
 from bayeszoo.foundation.importing import later
+from bayeszoo.foundation.named import Statistics
 from bayeszoo.foundation.optimize import NOT_FINITE
 from bayeszoo.inference.engine.cost import announce_again
 from bayeszoo.inference.engine.settled import Settled, unvisited
@@ -318,7 +319,7 @@ def _dataset(arrays: Mapping[str, np.ndarray]) -> xr.Dataset:
     return xr.Dataset({name: (names[name], values) for name, values in arrays.items()})
 
 
-def _columns(draws: Any, stats: Any, *, only: Collection[str] | None) -> dict[str, np.ndarray]:
+def _columns(draws: Any, stats: Statistics, *, only: Collection[str] | None) -> dict[str, np.ndarray]:
     """Return one chain after its warmup: parameters (draw, N), and the statistics with one number per draw."""
     import pyarrow
 

@@ -20,7 +20,7 @@ _NATS = math.log(2 * math.pi)
 
 
 @_loops
-def _of_pattern(W: Any, variance: float, n: float, shift: Any, scatter: Any) -> Any:
+def _of_pattern(W: np.ndarray, variance: float, n: float, shift: np.ndarray, scatter: np.ndarray) -> Any:
     """Return the log likelihood of n rows, and its derivatives in shift, loadings and variance.
 
     ``scatter`` (d, d) is about the mean of the rows, ``shift`` (d,) their mean minus that of the distribution.
@@ -39,7 +39,13 @@ def _of_pattern(W: Any, variance: float, n: float, shift: Any, scatter: Any) -> 
 
 @_loops
 def ppca_value_and_gradient(
-    mean: Any, loadings: Any, variance: float, observed: Any, n: Any, means: Any, scatters: Any
+    mean: np.ndarray,
+    loadings: np.ndarray,
+    variance: float,
+    observed: np.ndarray,
+    n: np.ndarray,
+    means: np.ndarray,
+    scatters: np.ndarray,
 ) -> Any:
     """Return log likelihood and its derivatives in mean (D,), loadings (D, q) and variance; NaN at a variance <= 0."""
     D, q = loadings.shape

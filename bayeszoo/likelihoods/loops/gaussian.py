@@ -16,7 +16,7 @@ _NATS = math.log(2 * math.pi)
 
 
 @_loops
-def gaussian_value_and_gradient(C: Any, y: Any) -> Any:
+def gaussian_value_and_gradient(C: np.ndarray, y: np.ndarray) -> Any:
     """Return log N(y | 0, C) and its gradient in C; -inf and zeros if C is not positive definite."""
     n = len(y)
     impossible = -np.inf, np.zeros((n, n))

@@ -64,7 +64,7 @@ def _probit(eta: float, outcome: float, size: float) -> Any:
 
 
 @_loops
-def glm_value_and_gradient(w: Any, design: Any, outcome: Any, size: Any, link: int) -> Any:
+def glm_value_and_gradient(w: np.ndarray, design: np.ndarray, outcome: np.ndarray, size: np.ndarray, link: int) -> Any:
     """Return the log likelihood of rows (n, T), outcomes and sizes (n,), and its derivatives in the weights (T,)."""
     if design.shape != (len(outcome), len(w)) or len(size) != len(outcome):
         raise ValueError("weights, rows, outcomes and sizes have different lengths")
@@ -85,7 +85,7 @@ def glm_value_and_gradient(w: Any, design: Any, outcome: Any, size: Any, link: i
 
 
 @_loops
-def softmax_value_and_gradient(w: Any, design: Any, codes: Any) -> Any:
+def softmax_value_and_gradient(w: np.ndarray, design: np.ndarray, codes: np.ndarray) -> Any:
     """Return the log likelihood of rows (n, T) and classes (n,), and its derivatives in the weights (K, T)."""
     if design.shape != (len(codes), w.shape[1]):
         raise ValueError("weights, rows and classes have different lengths")

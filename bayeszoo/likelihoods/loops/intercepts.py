@@ -51,7 +51,7 @@ def _row(eta: float, outcome: float, size: float, link: int) -> Any:
 
 
 @_loops
-def _at(z: float, eta: Any, sd: float, outcome: Any, size: Any, link: int) -> Any:
+def _at(z: float, eta: np.ndarray, sd: float, outcome: np.ndarray, size: np.ndarray, link: int) -> Any:
     """Return the log of a group's integrand at z, its slope in z, and minus its second derivative."""
     value, slope, curvature = -z * z / 2 - _LOG_ROOT, 0.0, 0.0
     for i in range(len(eta)):
@@ -61,7 +61,7 @@ def _at(z: float, eta: Any, sd: float, outcome: Any, size: Any, link: int) -> An
 
 
 @_loops
-def _mode(eta: Any, sd: float, outcome: Any, size: Any, link: int) -> Any:
+def _mode(eta: np.ndarray, sd: float, outcome: np.ndarray, size: np.ndarray, link: int) -> Any:
     """Return the mode of a group's integrand, its log there and the curvature; the log is -inf on overflow."""
     z = 0.0
     value, slope, curvature = _at(z, eta, sd, outcome, size, link)
@@ -79,7 +79,15 @@ def _mode(eta: Any, sd: float, outcome: Any, size: Any, link: int) -> Any:
 
 @_loops
 def _end(
-    side: float, z: float, top: float, scale: float, eta: Any, sd: float, outcome: Any, size: Any, link: int
+    side: float,
+    z: float,
+    top: float,
+    scale: float,
+    eta: np.ndarray,
+    sd: float,
+    outcome: np.ndarray,
+    size: np.ndarray,
+    link: int,
 ) -> Any:
     """Return the distance on one side of the mode at which the integrand is negligible."""
     distance = min(REACH, REACH * scale)
@@ -95,7 +103,7 @@ def _end(
 
 
 @_loops
-def _points(eta: Any, sd: float, outcome: Any, size: Any, link: int) -> Any:
+def _points(eta: np.ndarray, sd: float, outcome: np.ndarray, size: np.ndarray, link: int) -> Any:
     """Return mode, log at the mode, first step, and the numbers of steps to the left and right."""
     z, top, curvature = _mode(eta, sd, outcome, size, link)
     if not top > -math.inf:
@@ -109,7 +117,7 @@ def _points(eta: Any, sd: float, outcome: Any, size: Any, link: int) -> Any:
 
 
 @_loops
-def _steps(eta: Any, sd: float, outcome: Any, size: Any, link: int) -> Any:
+def _steps(eta: np.ndarray, sd: float, outcome: np.ndarray, size: np.ndarray, link: int) -> Any:
     """Return mode, log at the mode, log integral, a step that is fine enough, and its steps to the left and right."""
     z, top, step, left, right = _points(eta, sd, outcome, size, link)
     if not top > -math.inf:
@@ -129,7 +137,9 @@ def _steps(eta: Any, sd: float, outcome: Any, size: Any, link: int) -> Any:
 
 
 @_loops
-def intercepts_values(eta: Any, sd: Any, outcome: Any, size: Any, starts: Any, link: int) -> Any:
+def intercepts_values(
+    eta: np.ndarray, sd: np.ndarray, outcome: np.ndarray, size: np.ndarray, starts: np.ndarray, link: int
+) -> Any:
     """Return the log integral of each group (P, J) for predictors (P, n) and standard deviations (P,)."""
     values = np.empty((len(sd), len(starts) - 1))
     for p in range(len(sd)):
@@ -140,7 +150,9 @@ def intercepts_values(eta: Any, sd: Any, outcome: Any, size: Any, starts: Any, l
 
 
 @_loops
-def intercepts_heights(z: Any, eta: Any, sd: Any, outcome: Any, size: Any, starts: Any, link: int) -> Any:
+def intercepts_heights(
+    z: np.ndarray, eta: np.ndarray, sd: np.ndarray, outcome: np.ndarray, size: np.ndarray, starts: np.ndarray, link: int
+) -> Any:
     """Return the log of each group's integrand at z (P, J), the intercept in units of sd."""
     heights = np.empty(z.shape)
     for p in range(len(sd)):
@@ -152,7 +164,15 @@ def intercepts_heights(z: Any, eta: Any, sd: Any, outcome: Any, size: Any, start
 
 @_loops
 def intercepts_derivatives(
-    w: Any, sd: float, design: Any, offset: Any, outcome: Any, size: Any, starts: Any, link: int, curved: bool
+    w: np.ndarray,
+    sd: float,
+    design: np.ndarray,
+    offset: np.ndarray,
+    outcome: np.ndarray,
+    size: np.ndarray,
+    starts: np.ndarray,
+    link: int,
+    curved: bool,
 ) -> Any:
     """Return the log integral of all groups, its slopes in the weights (T,) and in sd, and its curvature (T, T).
 
@@ -190,12 +210,12 @@ def _sums(
     step: float,
     left: int,
     right: int,
-    eta: Any,
+    eta: np.ndarray,
     sd: float,
-    outcome: Any,
-    size: Any,
+    outcome: np.ndarray,
+    size: np.ndarray,
     link: int,
-    design: Any,
+    design: np.ndarray,
     curved: bool,
 ) -> Any:
     """Return sums over the points, weighted by the integrand over its height at the mode, for a group of n rows.
@@ -226,7 +246,14 @@ def _sums(
 
 @_loops
 def _add_products(
-    mass: float, first: Any, second: Any, design: Any, score: Any, bends: Any, mean: Any, square: Any
+    mass: float,
+    first: np.ndarray,
+    second: np.ndarray,
+    design: np.ndarray,
+    score: np.ndarray,
+    bends: np.ndarray,
+    mean: np.ndarray,
+    square: np.ndarray,
 ) -> None:
     """Add a point's terms of the curvature: that of each row, the slope in the weights, and its products."""
     score[:] = 0.0
@@ -241,7 +268,9 @@ def _add_products(
 
 
 @_loops
-def intercepts_moments(eta: Any, sd: Any, outcome: Any, size: Any, starts: Any, link: int) -> Any:
+def intercepts_moments(
+    eta: np.ndarray, sd: np.ndarray, outcome: np.ndarray, size: np.ndarray, starts: np.ndarray, link: int
+) -> Any:
     """Return means and standard deviations of each group's intercept in units of sd, (P, J), given its rows."""
     points, groups = len(sd), len(starts) - 1
     means, sds = np.empty((points, groups)), np.empty((points, groups))
@@ -260,7 +289,7 @@ def intercepts_moments(eta: Any, sd: Any, outcome: Any, size: Any, starts: Any, 
 
 
 @_loops
-def _table(eta: Any, sd: float, outcome: Any, size: Any, link: int) -> Any:
+def _table(eta: np.ndarray, sd: float, outcome: np.ndarray, size: np.ndarray, link: int) -> Any:
     """Return start and width of the cells of a group's density, with density, derivatives and cumulative mass."""
     z, top, _, step, left, right = _steps(eta, sd, outcome, size, link)
     begin, width, cells = z - left * step, step / 2, 2 * (left + right)
@@ -278,7 +307,7 @@ def _table(eta: Any, sd: float, outcome: Any, size: Any, link: int) -> Any:
 
 
 @_loops
-def _within(t: float, width: float, k: int, density: Any, slope: Any, bend: Any) -> Any:
+def _within(t: float, width: float, k: int, density: np.ndarray, slope: np.ndarray, bend: np.ndarray) -> Any:
     """Return the integral, up to a share t of a cell, of the quintic through both ends, and its value there."""
     a, b = density[k], density[k + 1]
     da, db, ca, cb = slope[k] * width, slope[k + 1] * width, bend[k] * width**2, bend[k + 1] * width**2
@@ -291,7 +320,9 @@ def _within(t: float, width: float, k: int, density: Any, slope: Any, bend: Any)
 
 
 @_loops
-def intercepts_cdf(x: Any, eta: Any, sd: Any, outcome: Any, size: Any, starts: Any, link: int) -> Any:
+def intercepts_cdf(
+    x: np.ndarray, eta: np.ndarray, sd: np.ndarray, outcome: np.ndarray, size: np.ndarray, starts: np.ndarray, link: int
+) -> Any:
     """Return the probability that each group's intercept, in units of sd, is at most x (P, J)."""
     below = np.empty(x.shape)
     for p in range(len(sd)):
@@ -305,7 +336,9 @@ def intercepts_cdf(x: Any, eta: Any, sd: Any, outcome: Any, size: Any, starts: A
 
 
 @_loops
-def intercepts_quantiles(q: Any, eta: Any, sd: Any, outcome: Any, size: Any, starts: Any, link: int) -> Any:
+def intercepts_quantiles(
+    q: np.ndarray, eta: np.ndarray, sd: np.ndarray, outcome: np.ndarray, size: np.ndarray, starts: np.ndarray, link: int
+) -> Any:
     """Return the quantiles of levels q (P, J) of each group's intercept in units of sd."""
     places = np.empty(q.shape)
     for p in range(len(sd)):

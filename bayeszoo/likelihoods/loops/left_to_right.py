@@ -15,7 +15,7 @@ _loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 
 
 @_loops
-def _pick(joint: Any, total: float, rng: Any) -> int:
+def _pick(joint: np.ndarray, total: float, rng: Any) -> int:
     """Draw an index with probability proportional to its entry; ``total`` is their sum."""
     target = rng.random() * total
     last = 0
@@ -29,7 +29,7 @@ def _pick(joint: Any, total: float, rng: Any) -> int:
 
 
 @_loops
-def _joint(counts: Any, alpha: Any, of_word: Any, joint: Any) -> float:
+def _joint(counts: np.ndarray, alpha: np.ndarray, of_word: np.ndarray, joint: np.ndarray) -> float:
     """Write (n_k + alpha_k) phi_kw for each topic, and return the sum."""
     total = 0.0
     for k in range(len(alpha)):
@@ -39,7 +39,16 @@ def _joint(counts: Any, alpha: Any, of_word: Any, joint: Any) -> float:
 
 
 @_loops
-def _redraw(topic: Any, term: Any, words: Any, counts: Any, topics: Any, alpha: Any, joint: Any, rng: Any) -> None:
+def _redraw(
+    topic: np.ndarray,
+    term: np.ndarray,
+    words: np.ndarray,
+    counts: np.ndarray,
+    topics: np.ndarray,
+    alpha: np.ndarray,
+    joint: np.ndarray,
+    rng: Any,
+) -> None:
     """Resample the topics of ``words``, one after the other, given those of all others."""
     for i in words:
         counts[topic[i]] -= 1.0
@@ -48,7 +57,7 @@ def _redraw(topic: Any, term: Any, words: Any, counts: Any, topics: Any, alpha: 
 
 
 @_loops
-def _resample(weight: Any, total: float, topic: Any, counts: Any, n: int, rng: Any) -> None:
+def _resample(weight: np.ndarray, total: float, topic: np.ndarray, counts: np.ndarray, n: int, rng: Any) -> None:
     """Resample particles in proportion to their weights (systematic resampling).
 
     Topics of the first `n` words and counts are copied; the copies replace particles without copies.
@@ -72,7 +81,7 @@ def _resample(weight: Any, total: float, topic: Any, counts: Any, n: int, rng: A
 
 
 @_loops
-def _one_run(term: Any, topics: Any, alpha: Any, particles: int, rng: Any) -> float:
+def _one_run(term: np.ndarray, topics: np.ndarray, alpha: np.ndarray, particles: int, rng: Any) -> float:
     """Return the log of an unbiased estimate of the probability of a document's words in this order."""
     K, N = len(alpha), len(term)
     counts, topic = np.zeros((particles, K)), np.zeros((particles, N), dtype=np.int64)
@@ -95,7 +104,9 @@ def _one_run(term: Any, topics: Any, alpha: Any, particles: int, rng: Any) -> fl
 
 
 @_loops
-def left_to_right(starts: Any, term: Any, topics: Any, alpha: Any, runs: int, particles: int, rng: Any) -> Any:
+def left_to_right(
+    starts: np.ndarray, term: np.ndarray, topics: np.ndarray, alpha: np.ndarray, runs: int, particles: int, rng: Any
+) -> Any:
     """Return log unbiased estimates of the probability of each document's words, from independent runs, (runs, D).
 
     ``starts`` (D + 1,) are the first words of the documents, ``term`` (words,) the codes of words; ``topics`` (V, K)
@@ -115,7 +126,7 @@ def left_to_right(starts: Any, term: Any, topics: Any, alpha: Any, runs: int, pa
 
 
 @_loops
-def topic_counts(topics: Any, alpha: Any, tune: int, sweeps: int, rng: Any) -> Any:
+def topic_counts(topics: np.ndarray, alpha: np.ndarray, tune: int, sweeps: int, rng: Any) -> Any:
     """Return draws (sweeps, K) of topic counts of N words, given each word's probability in each topic (N, K).
 
     Proportions are integrated out; given the counts they are Dirichlet(alpha + counts). All topics are resampled

@@ -17,7 +17,9 @@ _loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 
 
 @_loops
-def network_value_and_gradient(w: Any, terms: Any, outcome: Any, precision: Any, a0: float, b0: float) -> Any:
+def network_value_and_gradient(
+    w: np.ndarray, terms: np.ndarray, outcome: np.ndarray, precision: np.ndarray, a0: float, b0: float
+) -> Any:
     """Return the log density of ``outcome`` (n,), minus its prior mean, and its gradient in ``w`` (F + 1, H).
 
     ``terms`` (n, F + 1) are the features with a constant, ``precision`` (H + 1,) is the prior precision of the weights

@@ -42,7 +42,7 @@ def _belongs(doc: int, term: int, D: int, V: int) -> bool:
 
 
 @_loops
-def cell_sums(proportions: Any, words: Any, counts: Any, doc: Any, term: Any) -> Any:
+def cell_sums(proportions: np.ndarray, words: np.ndarray, counts: np.ndarray, doc: np.ndarray, term: np.ndarray) -> Any:
     """Return sum c log p, p = theta_d . phi_w, and its derivatives in ``proportions`` (D, K) and ``words`` (V, K).
 
     A word of probability 0 makes the value -inf and has no derivative; a cell outside the tables makes it NaN.
@@ -64,7 +64,9 @@ def cell_sums(proportions: Any, words: Any, counts: Any, doc: Any, term: Any) ->
 
 
 @_loops
-def log_documents(proportions: Any, topics: Any, counts: Any, doc: Any, term: Any) -> Any:
+def log_documents(
+    proportions: np.ndarray, topics: np.ndarray, counts: np.ndarray, doc: np.ndarray, term: np.ndarray
+) -> Any:
     """Return the log density of the ordered words of each document, (S, D), for S draws of the parameters."""
     S, D, K = proportions.shape
     V, log_terms, products = topics.shape[2], np.zeros((S, D)), np.empty(K)
@@ -101,7 +103,7 @@ def gamma_functions(x: float) -> Any:
 
 
 @_loops
-def dirichlet_table(concentration: Any, prior: Any) -> Any:
+def dirichlet_table(concentration: np.ndarray, prior: np.ndarray) -> Any:
     """Return exp(E[log phi]) of K Dirichlet distributions, (V, K), and their divergence from the prior (V,)."""
     V, K = concentration.shape
     table, totals, kl = np.empty((V, K)), np.zeros(K), np.zeros(K)
@@ -138,7 +140,7 @@ def _dot(first: np.ndarray, second: np.ndarray) -> float:
 
 
 @_loops
-def _cell_in_logarithms(logs: Any, concentration: Any, totals: Any, products: Any) -> Any:
+def _cell_in_logarithms(logs: np.ndarray, concentration: np.ndarray, totals: np.ndarray, products: np.ndarray) -> Any:
     """Write exp(log theta + log phi) over its largest entry to ``products``; return sum and largest logarithm."""
     largest, total = -np.inf, 0.0
     for k in range(len(products)):

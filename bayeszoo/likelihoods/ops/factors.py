@@ -18,7 +18,15 @@ from bayeszoo.likelihoods.loops.factors import ppca_value_and_gradient
 from bayeszoo.likelihoods.ops.operation import LogDensity
 
 
-def _by_loops(mean: Any, loadings: Any, variance: Any, observed: Any, n: Any, means: Any, scatters: Any) -> Any:
+def _by_loops(
+    mean: np.ndarray,
+    loadings: np.ndarray,
+    variance: np.ndarray,
+    observed: np.ndarray,
+    n: np.ndarray,
+    means: np.ndarray,
+    scatters: np.ndarray,
+) -> Any:
     """Return value and gradients by Woodbury's identity, as arrays."""
     results = ppca_value_and_gradient(mean, loadings, variance[0], observed, n, means, scatters)
     return np.asarray(results[0]), results[1], results[2], np.full(1, results[3])

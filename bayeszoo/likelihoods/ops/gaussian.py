@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+import pytensor.tensor as pt
 
 from bayeszoo.likelihoods.loops import gaussian as gaussian_loops
 from bayeszoo.likelihoods.loops.gaussian import gaussian_value_and_gradient
@@ -26,7 +25,7 @@ class ZeroMeanGaussian(LogDensity):
     loops = staticmethod(_by_loops)
 
 
-def zero_mean_log_density(covariance: Any, y: Any) -> Any:
+def zero_mean_log_density(covariance: pt.TensorVariable, y: pt.TensorVariable) -> pt.TensorVariable:
     """Return the log density of y ~ N(0, covariance), shapes (n,) and (n, n), as a PyTensor scalar.
 
     It is -inf if the covariance is not positive definite, up to rounding. There are no second derivatives.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytensor.tensor as pt
 
 from bayeszoo.likelihoods.loops import gaussian_mixture as gaussian_loops
 from bayeszoo.likelihoods.loops import vectors
@@ -16,7 +17,7 @@ from bayeszoo.likelihoods.loops.gaussian_mixture import whitened_statistics
 from bayeszoo.likelihoods.ops.operation import LogDensity
 
 
-def _by_loops(weights: Any, means: Any, covariances: Any, Y: Any) -> Any:
+def _by_loops(weights: np.ndarray, means: np.ndarray, covariances: np.ndarray, Y: np.ndarray) -> Any:
     """Return value and gradients from the statistics of z = L^-1 (y - mu): d/dSigma = L^-T (sum r z z' - N I) L^-1 / 2.
 
     At a weight of 0 the derivative is set to 0, its value in the softmax coordinates of samplers.
@@ -41,7 +42,9 @@ class GaussianMixtureLikelihood(LogDensity):
     loops = staticmethod(_by_loops)
 
 
-def gaussian_mixture_log_likelihood(weights: Any, means: Any, covariances: Any, Y: Any) -> Any:
+def gaussian_mixture_log_likelihood(
+    weights: pt.TensorVariable, means: pt.TensorVariable, covariances: pt.TensorVariable, Y: pt.TensorVariable
+) -> pt.TensorVariable:
     """Return the log density of the ordered rows of a Gaussian mixture, assignments summed out, as a PyTensor scalar.
 
     Arguments are weights (K,), not normalized, means (K, D), and covariances (K, D, D), of which the lower triangle is

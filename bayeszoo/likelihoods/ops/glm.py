@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytensor.tensor as pt
 
 from bayeszoo.likelihoods.loops import glm as glm_loops
 from bayeszoo.likelihoods.loops.glm import glm_value_and_gradient, softmax_value_and_gradient
@@ -28,7 +29,9 @@ class GlmLikelihood(LogDensity):
     loops = staticmethod(_by_loops)
 
 
-def glm_log_likelihood(w: Any, design: Any, outcome: Any, size: Any, link: int) -> Any:
+def glm_log_likelihood(
+    w: pt.TensorVariable, design: pt.TensorVariable, outcome: pt.TensorVariable, size: pt.TensorVariable, link: int
+) -> pt.TensorVariable:
     """Return the log density of ordered outcomes whose linear predictor is ``design @ w``, as a PyTensor scalar.
 
     Binomial coefficients are left out, constants of counts are kept; ``link`` is the code in
@@ -37,7 +40,7 @@ def glm_log_likelihood(w: Any, design: Any, outcome: Any, size: Any, link: int) 
     return GlmLikelihood()(w, design, outcome, size, np.array([link], dtype=np.int64))[0]
 
 
-def _softmax_by_loops(w: Any, design: Any, codes: Any) -> Any:
+def _softmax_by_loops(w: np.ndarray, design: np.ndarray, codes: np.ndarray) -> Any:
     """Return value and gradient as arrays."""
     value, gradient = softmax_value_and_gradient(w, design, codes)
     return np.asarray(value), gradient
@@ -52,7 +55,9 @@ class SoftmaxLikelihood(LogDensity):
     loops = staticmethod(_softmax_by_loops)
 
 
-def softmax_log_likelihood(w: Any, design: Any, codes: Any) -> Any:
+def softmax_log_likelihood(
+    w: pt.TensorVariable, design: pt.TensorVariable, codes: pt.TensorVariable
+) -> pt.TensorVariable:
     """Return the log probability of classes, proportional to exp of the rows of ``design @ w.T``, as a PyTensor scalar.
 
     There are no second derivatives.

@@ -21,7 +21,7 @@ from bayeszoo.likelihoods.ops.operation import LogDensity, compiled_by, jitted, 
 
 
 def _by_loops(
-    zeros: Any,
+    zeros: np.ndarray,
     logs: bool,
     initial: np.ndarray,
     transition: np.ndarray,
@@ -74,7 +74,11 @@ def _funcify(op: ChainLikelihood, node: Any, **kwargs: Any) -> Any:
 
 
 def _log_likelihood(
-    logs: bool, initial: Any, transition: Any, table: pt.TensorVariable, *codes_and_starts: Any
+    logs: bool,
+    initial: pt.TensorVariable,
+    transition: pt.TensorVariable,
+    table: pt.TensorVariable,
+    *codes_and_starts: pt.TensorVariable,
 ) -> pt.TensorVariable:
     """Apply the operation for K states, if a shape gives K."""
     shapes = (pt.as_tensor_variable(x).type.shape[0] for x in (initial, transition, table))
@@ -82,7 +86,9 @@ def _log_likelihood(
     return ChainLikelihood(states, logs)(initial, transition, table, *codes_and_starts)[0]
 
 
-def hmm_log_likelihood(initial: pt.TensorVariable, transition: Any, log_b: Any, starts: Any) -> pt.TensorVariable:
+def hmm_log_likelihood(
+    initial: pt.TensorVariable, transition: pt.TensorVariable, log_b: pt.TensorVariable, starts: pt.TensorVariable
+) -> pt.TensorVariable:
     """Return the log density of the ordered rows, states summed out, as a PyTensor scalar.
 
     Parameters
@@ -102,7 +108,11 @@ def hmm_log_likelihood(initial: pt.TensorVariable, transition: Any, log_b: Any, 
 
 
 def hmm_table_log_likelihood(
-    initial: Any, transition: Any, log_table: pt.TensorVariable, codes: Any, starts: Any
+    initial: pt.TensorVariable,
+    transition: pt.TensorVariable,
+    log_table: pt.TensorVariable,
+    codes: pt.TensorVariable,
+    starts: pt.TensorVariable,
 ) -> pt.TensorVariable:
     """Return the same for few distinct observations, such as counts: three times as fast.
 
@@ -140,7 +150,12 @@ def hmm_gaussian_log_likelihood(
 
 
 def hmm_poisson_log_likelihood(
-    initial: Any, transition: Any, rates: pt.TensorVariable, counts: Any, codes: Any, starts: Any
+    initial: pt.TensorVariable,
+    transition: pt.TensorVariable,
+    rates: pt.TensorVariable,
+    counts: pt.TensorVariable,
+    codes: pt.TensorVariable,
+    starts: pt.TensorVariable,
 ) -> pt.TensorVariable:
     """Return the log probability of rows ~ Poisson(rates_k), rates (K,) > 0, given their state k.
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+import pytensor.tensor as pt
 
 from bayeszoo.likelihoods.loops import intercepts as intercepts_loops
 from bayeszoo.likelihoods.loops.intercepts import intercepts_derivatives
@@ -37,6 +36,6 @@ class InterceptRows(LogDensity):
     loops = staticmethod(_by_loops)
 
 
-def intercepts_log_density(w: Any, sd: Any, *rows: Any) -> Any:
+def intercepts_log_density(w: pt.TensorVariable, sd: pt.TensorVariable, *rows: pt.TensorVariable) -> pt.TensorVariable:
     """Return the log density, without its constants, of rows in the form of `bayeszoo.likelihoods.loops.intercepts`."""
     return InterceptRows()(w, sd, *rows)[0]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytensor.tensor as pt
 
@@ -33,7 +31,11 @@ class LevelLikelihood(LogDensity):
 
 
 def level_log_likelihood(
-    q: pt.TensorVariable, r: pt.TensorVariable, y: Any, first: Any, starts: Any
+    q: pt.TensorVariable,
+    r: pt.TensorVariable,
+    y: pt.TensorVariable,
+    first: pt.TensorVariable,
+    starts: pt.TensorVariable,
 ) -> pt.TensorVariable:
     """Return the log density of rows about a level that moves in time, levels integrated out, as a scalar.
 
@@ -77,7 +79,14 @@ class StructuralLikelihood(LogDensity):
 
 
 def structural_log_likelihood(
-    q: pt.TensorVariable, r: pt.TensorVariable, y: Any, X: Any, first: Any, spread: Any, starts: Any, sizes: Any
+    q: pt.TensorVariable,
+    r: pt.TensorVariable,
+    y: pt.TensorVariable,
+    X: pt.TensorVariable,
+    first: pt.TensorVariable,
+    spread: pt.TensorVariable,
+    starts: pt.TensorVariable,
+    sizes: pt.TensorVariable,
 ) -> pt.TensorVariable:
     """Return the log density of rows with level, slope, season and feature weights integrated out, as a scalar.
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+import pytensor.tensor as pt
 
 from bayeszoo.likelihoods.loops import network as network_loops
 from bayeszoo.likelihoods.loops.network import network_value_and_gradient
@@ -28,6 +27,12 @@ class NetworkRows(LogDensity):
     loops = staticmethod(_by_loops)
 
 
-def network_log_density(w: Any, terms: Any, outcome: Any, precision: Any, noise: Any) -> Any:
+def network_log_density(
+    w: pt.TensorVariable,
+    terms: pt.TensorVariable,
+    outcome: pt.TensorVariable,
+    precision: pt.TensorVariable,
+    noise: pt.TensorVariable,
+) -> pt.TensorVariable:
     """Return the log density of outcomes (n,), minus their prior mean, given tanh units of ``terms @ w``."""
     return NetworkRows()(w, terms, outcome, precision, noise)[0]

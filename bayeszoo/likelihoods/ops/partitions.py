@@ -12,7 +12,14 @@ from bayeszoo.likelihoods.loops.partitions import with_slope
 from bayeszoo.likelihoods.ops.operation import LogDensity
 
 
-def _by_loops(sigma2: Any, n: Any, scatter: Any, deviation: Any, spread: Any, *trees: Any) -> tuple[Any, Any]:
+def _by_loops(
+    sigma2: np.ndarray,
+    n: np.ndarray,
+    scatter: np.ndarray,
+    deviation: np.ndarray,
+    spread: np.ndarray,
+    *trees: np.ndarray,
+) -> tuple[Any, Any]:
     """Return the value and its derivative in the variance, as arrays."""
     rows = partitions.RowsOfBoxes(n, scatter, deviation, spread.item())
     value, slope = with_slope(sigma2.item(), rows, partitions.Trees(*trees))
@@ -35,7 +42,7 @@ class PartitionLikelihood(LogDensity):
     loops = staticmethod(_by_loops)
 
 
-def partition_log_likelihood(sigma2: pt.TensorVariable, *arrays: Any) -> pt.TensorVariable:
+def partition_log_likelihood(sigma2: pt.TensorVariable, *arrays: pt.TensorVariable) -> pt.TensorVariable:
     """Return the log density of rows about a function that is constant on the leaves of a tree, trees summed out.
 
     Parameters

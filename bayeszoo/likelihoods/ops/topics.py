@@ -5,9 +5,8 @@ A corpus is given by its non-zero cells: count, document and word; topics are su
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+import pytensor.tensor as pt
 
 from bayeszoo.likelihoods.loops import topics as count_loops
 from bayeszoo.likelihoods.loops.topics import cell_sums, document_statistics
@@ -31,7 +30,9 @@ class LatentDirichletLikelihood(LogDensity):
     loops = staticmethod(_by_loops)
 
 
-def lda_log_likelihood(proportions: Any, topics: Any, cells: Any) -> Any:
+def lda_log_likelihood(
+    proportions: pt.TensorVariable, topics: pt.TensorVariable, cells: pt.TensorVariable
+) -> pt.TensorVariable:
     """Return the log density of documents as ordered words, the topic of each word summed out, as a PyTensor scalar.
 
     Arguments are proportions (D, K) and topics (K, V), not normalized; ``cells`` are counts, codes of documents and
@@ -63,7 +64,9 @@ class MultinomialMixtureLikelihood(LogDensity):
     loops = staticmethod(_one_topic_by_loops)
 
 
-def multinomial_mixture_log_likelihood(weights: Any, topics: Any, cells: Any) -> Any:
+def multinomial_mixture_log_likelihood(
+    weights: pt.TensorVariable, topics: pt.TensorVariable, cells: pt.TensorVariable
+) -> pt.TensorVariable:
     """Return the log density of documents as ordered words, their topics summed out, as a PyTensor scalar.
 
     Arguments are weights (K,), not normalized, and topics (K, V); ``cells`` are ``data``, ``indices`` and ``indptr`` of

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 
 from bayeszoo.data.read import reading_of
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.named import Options
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.accumulated import Accumulated, sufficient
 from bayeszoo.model.base import Model
@@ -77,7 +78,7 @@ def accumulate_files(
     source: str | os.PathLike[str],
     paths: Sequence[str],
     rows: int,
-    options: Mapping[str, object],
+    options: Options,
     client: object,
     reporter: Reporter,
 ) -> Accumulated:

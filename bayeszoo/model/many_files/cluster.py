@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import InputError
 from bayeszoo.foundation import signals
+from bayeszoo.foundation.named import Options
 from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import Model
 from bayeszoo.model.find import Reference
@@ -62,11 +63,11 @@ def _distributed() -> Any:
     return distributed
 
 
-def parts_on(client: Any) -> Callable[[Model, Sequence[str], int, Mapping[str, Any]], Parts]:
+def parts_on(client: Any) -> Callable[[Model, Sequence[str], int, Options], Parts]:
     """Return a function that yields the statistics of files as the workers of a cluster finish them."""
     waiting(client)
 
-    def parts(model: Model, paths: Sequence[str], rows: int, options: Mapping[str, object]) -> Parts:
+    def parts(model: Model, paths: Sequence[str], rows: int, options: Options) -> Parts:
         reference = Reference.of(model)
         submitted = [client.submit(_part, reference, path, rows, options, pure=False) for path in paths]
         futures = {future: number for number, future in enumerate(submitted)}
@@ -113,7 +114,7 @@ def waiting(client: object) -> Any:
     return client
 
 
-def _part(reference: Reference, path: str, rows: int, options: Mapping[str, object]) -> Accumulated:
+def _part(reference: Reference, path: str, rows: int, options: Options) -> Accumulated:
     """Return the statistics of a file; runs in a worker."""
     return part_of(reference.model(), path, rows, options)
 

@@ -6,7 +6,7 @@ import glob
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, cast
@@ -15,6 +15,7 @@ import numpy as np
 
 from bayeszoo.data.table.table import LARGEST_COUNT, Dropped, escaped
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.named import Options
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.accumulated import Accumulated, arrays_of
 from bayeszoo.model.base import Model
@@ -37,13 +38,13 @@ def paths_of(source: object) -> list[str] | None:
     return [os.path.abspath(path) for path in paths]
 
 
-def parts_here(model: Model, paths: Sequence[str], rows: int, options: Mapping[str, object]) -> Parts:
+def parts_here(model: Model, paths: Sequence[str], rows: int, options: Options) -> Parts:
     """Yield the statistics of each file."""
     for number, path in enumerate(paths):
         yield number, part_of(model, path, rows, options)
 
 
-def part_of(model: Model, path: str, rows: int, options: Mapping[str, object]) -> Accumulated:
+def part_of(model: Model, path: str, rows: int, options: Options) -> Accumulated:
     """Return the statistics of one of several files; errors name the file."""
     with naming(path):
         return total_of(model, path, rows, options, Reporter(), is_part=True)
@@ -104,7 +105,7 @@ class Sum:
         self._state.update(f"{part.digest}\0".encode())
         self._rows += part.rows
 
-    def whole(self, model: Model, source: str | os.PathLike[str], reading: Mapping[str, object]) -> Accumulated:
+    def whole(self, model: Model, source: str | os.PathLike[str], reading: Options) -> Accumulated:
         """Return the statistics of all files."""
         first, count = cast(Accumulated, self._first), len(self._paths)
         rows, files = f"{self._rows} rows", f"{count} file{'s' * (count > 1)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ from bayeszoo.data.inputs.sequences.series import SEQUENCE
 from bayeszoo.data.inputs.words.cells import DOCUMENT
 from bayeszoo.data.read import Data, read
 from bayeszoo.data.table.read import read_table
+from bayeszoo.foundation.named import Options
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.base import Model
 from bayeszoo.model.chunks import none_of
@@ -47,7 +48,7 @@ class Facts(NamedTuple):
     notes: tuple[str, ...]
 
 
-def part_of(model: Model, path: str, options: Mapping[str, Any]) -> Part:
+def part_of(model: Model, path: str, options: Options) -> Part:
     """Read one of several files; errors name the file."""
     with naming(path):
         table = read_table(path, **{name: options[name] for name in _HOW if name in options})
@@ -75,9 +76,7 @@ class LocalRows:
         self._parts = parts
 
     @classmethod
-    def read(
-        cls, model: Model, paths: Sequence[str], options: Mapping[str, object], reporter: Reporter
-    ) -> tuple[Held, list[Facts]]:
+    def read(cls, model: Model, paths: Sequence[str], options: Options, reporter: Reporter) -> tuple[Held, list[Facts]]:
         """Read the files one after the other."""
         parts = []
         for done, path in enumerate(paths, start=1):
@@ -98,7 +97,7 @@ class ClusterRows:
 
     @classmethod
     def read(
-        cls, client: Any, model: Model, paths: Sequence[str], options: Mapping[str, object], reporter: Reporter
+        cls, client: Any, model: Model, paths: Sequence[str], options: Options, reporter: Reporter
     ) -> tuple[Held, list[Facts]]:
         """Let the workers read the files; the futures of this object keep the rows there."""
         reference = Reference.of(model)
@@ -125,7 +124,7 @@ class ClusterRows:
 
 
 def held_rows(
-    model: Model, paths: Sequence[str], options: Mapping[str, object], client: Any, reporter: Reporter
+    model: Model, paths: Sequence[str], options: Options, client: Any, reporter: Reporter
 ) -> tuple[Held, list[Facts]]:
     """Read files on this machine, or by a cluster's workers; return the holder of their rows, and facts about them."""
     if client is None:
@@ -133,7 +132,7 @@ def held_rows(
     return ClusterRows.read(cluster.waiting(client), model, paths, options, reporter)
 
 
-def _part(reference: Reference, path: str, options: Mapping[str, Any]) -> Part:
+def _part(reference: Reference, path: str, options: Options) -> Part:
     return part_of(reference.model(), path, options)
 
 

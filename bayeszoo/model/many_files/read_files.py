@@ -18,6 +18,7 @@ from bayeszoo.data.inputs.words.cells import DOCUMENT
 from bayeszoo.data.read import Data, reading_of
 from bayeszoo.data.table.table import escaped, shown
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.named import Options
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.base import Model
 from bayeszoo.model.many_files.files import merged_notes, paths_of
@@ -92,7 +93,7 @@ def read_files(
 
 
 def _together(
-    model: Model, source: str | os.PathLike[str], held: Held, files: Sequence[Facts], options: Mapping[str, object]
+    model: Model, source: str | os.PathLike[str], held: Held, files: Sequence[Facts], options: Options
 ) -> FileRows:
     """Check that the files are parts of one table, and describe it."""
     inputs, first = model.inputs, files[0]

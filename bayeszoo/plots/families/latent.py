@@ -38,7 +38,7 @@ _DARK, _PALE, _TRUE = "#1f4e79", "#9dbbd8", "#f3d9b1"
 
 
 def plot_states(
-    source: xr.DataTree | Model, new_data: Any = None, *, truth: Any = None, state: Any = None, **options: Any
+    source: xr.DataTree | Model, new_data: object = None, *, truth: Any = None, state: Any = None, **options: Any
 ) -> Figure:
     """Draw the smoothed probabilities of all states over time, each in its own colour, and the Viterbi path below.
 

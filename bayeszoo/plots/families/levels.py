@@ -30,7 +30,7 @@ _DARK, _PALE, _NEXT = "#1f4e79", "#9dbbd8", "#b5651d"
 
 
 def plot_levels(
-    tree: xr.DataTree, new_data: Any = None, *, steps: int | None = None, truth: Any = None, **options: Any
+    tree: xr.DataTree, new_data: object = None, *, steps: int | None = None, truth: Any = None, **options: Any
 ) -> Figure:
     """Draw a series, its level given all rows with a 95% band, and for a single sequence a forecast.
 

@@ -28,6 +28,7 @@ from bayeszoo.data.table.table import (
     to_reals,
 )
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.named import Options
 
 SE, SUCCESSES, TRIALS = "se", "successes", "trials"
 
@@ -47,13 +48,13 @@ class Groups(Inputs):
     unknown: float = 0
     """Its value in a group without observations."""
 
-    def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+    def _parse(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed:
         return self._read(Request(table, missing, options))
 
-    def _parse_new(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+    def _parse_new(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed:
         return self._read(Request(table, missing, self._as_in(like, table, options), new=True, like=like))
 
-    def _as_in(self, like: Arrays | None, table: Table, options: dict[str, Any]) -> dict[str, Any]:
+    def _as_in(self, like: Arrays | None, table: Table, options: Options) -> Options:
         """Add the columns of the fit to the options, where rows to be predicted have them too."""
         held = {name: role if role in self.options else "column" for role, name in getattr(like, "columns", {}).items()}
         present = {option: name for name, option in held.items() if name in table.columns}

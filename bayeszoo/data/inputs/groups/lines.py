@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from bayeszoo.data.inputs.labels import checked_codes, checked_labels, joined, l
 from bayeszoo.data.table.read import to_column
 from bayeszoo.data.table.table import Column, Table, complete, quoted, shown, to_reals
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.named import Options
 
 OUTCOME, FEATURE, CODE = "outcome", "feature", "group_code"
 _OPTIONS = {OUTCOME: "target", FEATURE: "features"}
@@ -53,7 +53,7 @@ class GroupRows(Measured):
 
     # Tables
 
-    def _given(self, table: Table, missing: str, options: Mapping[str, object]) -> dict[str, Any]:
+    def _given(self, table: Table, missing: str, options: Options) -> Options:
         """Return the options, with the requested columns of outcome and feature."""
         asked = super()._given(table, missing, options)
         features = asked.pop(_OPTIONS[FEATURE], [])
@@ -64,7 +64,7 @@ class GroupRows(Measured):
         by_role = {OUTCOME: asked.pop(_OPTIONS[OUTCOME], None), FEATURE: next(iter(features), None)}
         return {**asked, **{role: name for role, name in by_role.items() if name is not None}}
 
-    def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+    def _parse(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed:
         parsed = self._read(Request(table, missing, options))
         feature = parsed.arrays[self.feature]
         if len(feature) > 1 and not np.ptp(feature):
@@ -73,7 +73,7 @@ class GroupRows(Measured):
             raise column.error("is constant: no slope is known from it", "constant_column", hint=hint)
         return parsed
 
-    def _parse_new(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+    def _parse_new(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed:
         """Parse rows of the groups of the fit, and perhaps the outcome."""
         columns = getattr(like, "columns", {})
         usual = {OUTCOME: columns.get(self.name), FEATURE: columns.get(FEATURE)}

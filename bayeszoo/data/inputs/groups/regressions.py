@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, islice
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from bayeszoo.data.inputs.regression import WithFeatures, free_name
 from bayeszoo.data.table.cells import MISSING
 from bayeszoo.data.table.table import Column, Table, quoted, shown
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.named import Options
 
 NAMES = ", and one that names the group of each row (group, or --group)"
 
@@ -45,7 +46,7 @@ class WithGroups(WithFeatures):
 
     # Tables
 
-    def _with_beside(self, table: Table, options: dict[str, Any]) -> dict[str, Any]:
+    def _with_beside(self, table: Table, options: Options) -> Options:
         """Add the column ``group`` unless an option names another; refuse a table without groups."""
         options = super()._with_beside(table, options)
         options = {GROUP: GROUP, **options} if GROUP in table.columns else options
@@ -56,7 +57,7 @@ class WithGroups(WithFeatures):
             )
         return options
 
-    def _features_of(self, table: Table, target: str | None, options: Mapping[str, Any]) -> list[str]:
+    def _features_of(self, table: Table, target: str | None, options: Options) -> list[str]:
         features, group = super()._features_of(table, target, options), options.get(GROUP)
         if group is not None and group in (target, *features):
             role = "the outcome" if group == target else "a feature"
@@ -64,7 +65,7 @@ class WithGroups(WithFeatures):
             raise InputError(problem, "duplicate_name", column=group, hint="leave it out of --features")
         return features
 
-    def _parse_new(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+    def _parse_new(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed:
         usual = (getattr(like, "columns", {}).get(GROUP), GROUP)
         named = [name for name in usual if name in table.columns]
         options = {GROUP: named[0], **options} if named else options
@@ -91,7 +92,7 @@ class WithGroups(WithFeatures):
         coding: Coding,
         missing: str,
         like: Arrays | None,
-        options: Mapping[str, object],
+        options: Options,
     ) -> Parsed:
         """Give the groups numbers as they first occur in the rows that are kept, of new rows as in the fit."""
         parsed = super()._arrays(outcome, beside, features, coding, missing, like, options)
@@ -112,9 +113,7 @@ class WithGroups(WithFeatures):
 
     # Canonical arrays
 
-    def _canonical(
-        self, arrays: Mapping[str, object], missing: str, options: Mapping[str, object] | None = None
-    ) -> Parsed:
+    def _canonical(self, arrays: Mapping[str, object], missing: str, options: Options | None = None) -> Parsed:
         groups = checked_labels(GROUP, arrays[GROUP], least=1)
         codes = checked_codes(CODE, arrays[CODE], groups)[1]
         named = [groups[int(code)] if code == code else "" for code in codes]
@@ -139,7 +138,7 @@ class WithGroups(WithFeatures):
         columns = super().table(arrays)
         return {**columns, free_name(GROUP, columns): arrays[GROUP][arrays[CODE]]}
 
-    def reading(self, arrays: Arrays) -> dict[str, Any]:
+    def reading(self, arrays: Arrays) -> Options:
         """Name the column of the groups where a feature is called so."""
         name = free_name(GROUP, super().table(arrays))
         return super().reading(arrays) | ({GROUP: name} if name != GROUP else {})

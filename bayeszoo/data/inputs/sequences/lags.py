@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
@@ -14,6 +13,7 @@ from bayeszoo.data.inputs.sequences.times import SEQUENCE, checked_times, times_
 from bayeszoo.data.table.kept import Kept
 from bayeszoo.data.table.table import Column, Table, listed, shown, to_reals
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.named import Options
 
 LAGS, TIME = "lags", "time"
 OPTIONS = frozenset({LAGS, TIME, SEQUENCE})
@@ -44,7 +44,7 @@ class Lags:
     time: str = ""
 
     @classmethod
-    def kept(cls, reading: Mapping[str, Any]) -> Lags | None:
+    def kept(cls, reading: Options) -> Lags | None:
         """Return the lags kept in `Data.reading`; None for a regression without lags."""
         stored = reading.get(LAGS)
         if stored is None:
@@ -94,7 +94,7 @@ class LaggedTable:
     notes: tuple[str, ...]
 
     @classmethod
-    def of(cls, table: Table, target: str, order: int, options: Mapping[str, Any]) -> Self:
+    def of(cls, table: Table, target: str, order: int, options: Options) -> Self:
         """Add the columns of lags; the features are lags and named features."""
         column, sequence, named = (
             table[target],
@@ -143,7 +143,7 @@ def _about(place: np.ndarray, order: int) -> str:
     return f"each row is predicted from the {order} before it: {rows}; scores of rows are one step ahead"
 
 
-def _sequences(table: Table, target: str, options: Mapping[str, Any]) -> str | None:
+def _sequences(table: Table, target: str, options: Options) -> str | None:
     """Return the column that names the sequences; a column ``sequence`` is never ignored."""
     named: str | None = options.get(SEQUENCE)
     return SEQUENCE if named is None and SEQUENCE in table.columns and target != SEQUENCE else named
@@ -171,7 +171,7 @@ def _ends(
     return tuple(ends), times["column"]
 
 
-def asked(options: Mapping[str, Any]) -> int | None:
+def asked(options: Options) -> int | None:
     """Return the number of lags in the options; None without one."""
     if (value := options.get(LAGS)) is None:
         if other := next((name for name in (TIME, SEQUENCE) if options.get(name) is not None), None):

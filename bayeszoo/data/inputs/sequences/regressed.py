@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from bayeszoo.data.inputs.sequences.times import SEQUENCE, checked_times
 from bayeszoo.data.table.read import to_column
 from bayeszoo.data.table.table import Column, Table, shown, to_reals
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.named import Options
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class RegressedSeries(RealSeries):
         form = {self.name, SEQUENCE, self.features, self.axis}
         return Layout((self.axis,), dims={self.features: (self.axis,)}, forms=(form,))
 
-    def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+    def _parse(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed:
         names = options.get("features", [])
         if (column := options.get("column", self.name)) in names:
             hint = "leave it out of --features, or name the observations with --column"
@@ -48,7 +48,7 @@ class RegressedSeries(RealSeries):
         parsed = super()._parse(_without(table, names, options), missing, options, like)
         return self._with_features(parsed, columns, like is None)
 
-    def _parse_new(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+    def _parse_new(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed:
         """Parse rows with the features of the fit, in any order, and perhaps observations."""
         fitted = options.get("features", []) if like is None else like[self.axis].tolist()
         asked = options.get("features", [name for name in fitted if name in table.columns])
@@ -93,7 +93,7 @@ class RegressedSeries(RealSeries):
         series = super().table(arrays)
         return {free_name(name, features) if name == self.name else name: series[name] for name in series} | features
 
-    def reading(self, arrays: Arrays) -> dict[str, Any]:
+    def reading(self, arrays: Arrays) -> Options:
         """Return options that name the features, and the observations if a feature has their usual name."""
         names = arrays[self.axis].tolist()
         column = free_name(self.name, names)
@@ -108,7 +108,7 @@ class RegressedSeries(RealSeries):
         return {**super().unseen(arrays, rows), self.features: np.empty((rows, 0))}
 
 
-def _without(table: Table, names: Sequence[str], options: Mapping[str, object]) -> Table:
+def _without(table: Table, names: Sequence[str], options: Options) -> Table:
     """Return the table without features, except those that are also times or names of sequences."""
     kept = {options.get("time"), options.get(SEQUENCE)}
     return replace(table, columns={n: c for n, c in table.columns.items() if n not in names or n in kept})

@@ -24,6 +24,7 @@ from bayeszoo.data.table.table import (
     to_reals,
 )
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.named import Options
 
 MASKED = -1
 """The mark of an unknown code or count; an unknown real number is NaN."""
@@ -60,7 +61,7 @@ class Series(Inputs):
         """Read a list of sequences."""
         return table_of(source, decimal, self.name)
 
-    def _given(self, table: Table, missing: str, options: Mapping[str, object]) -> dict[str, Any]:
+    def _given(self, table: Table, missing: str, options: Options) -> Options:
         if missing == "drop":
             hint = "use --missing mask, which keeps the row with an unknown observation"
             raise InputError(
@@ -68,7 +69,7 @@ class Series(Inputs):
             )
         return super()._given(table, missing, options)
 
-    def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+    def _parse(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed:
         columns = columns_in_order(table, options, self.name)
         parsed = self._arrays(columns, missing, lambda column: self._converted(column, options, like))
         notes = checked_times(table, options.get("time"), parsed.arrays[SEQUENCE], columns[self.name].name)
@@ -89,7 +90,7 @@ class Series(Inputs):
         return Parsed(arrays, used, (*converted.notes, *holes, *about))
 
     @abstractmethod
-    def _converted(self, column: Column, options: Mapping[str, object], like: Arrays | None) -> Converted: ...
+    def _converted(self, column: Column, options: Options, like: Arrays | None) -> Converted: ...
 
     def _stored(self, values: np.ndarray) -> np.ndarray:
         """Return observations in canonical form."""
@@ -113,7 +114,7 @@ class Series(Inputs):
         """Return the observations in the user's form; masked ones have any value."""
         return arrays[self.name]
 
-    def reading(self, arrays: Arrays) -> dict[str, Any]:
+    def reading(self, arrays: Arrays) -> Options:
         """Return the option for masks, if values are missing."""
         return {"missing": "mask"} if self.masked(arrays).any() else {}
 
@@ -154,7 +155,7 @@ class RealSeries(Series, Measured):
     name: str = "y"
     holds = _HOLDS.format("real numbers ({0.name})")
 
-    def _converted(self, column: Column, options: Mapping[str, object], like: Arrays | None) -> Converted:
+    def _converted(self, column: Column, options: Options, like: Arrays | None) -> Converted:
         return Converted(to_reals(column), {}, ())
 
     def _stored(self, values: np.ndarray) -> np.ndarray:
@@ -168,7 +169,7 @@ class CountSeries(Series):
     name: str = "y"
     holds = _HOLDS.format("counts ({0.name})")
 
-    def _converted(self, column: Column, options: Mapping[str, object], like: Arrays | None) -> Converted:
+    def _converted(self, column: Column, options: Options, like: Arrays | None) -> Converted:
         values = to_counts(column)
         refuse_large_sum(column, values[~np.isnan(values)])
         return Converted(values, {}, ())
@@ -199,7 +200,7 @@ class SymbolSeries(Series):
         """The observations are codes, whose labels are the symbols."""
         return Layout((self.axis,), coded={self.name: self.axis}, forms=({self.name, SEQUENCE, self.axis},))
 
-    def _converted(self, column: Column, options: Mapping[str, Any], like: Arrays | None) -> Converted:
+    def _converted(self, column: Column, options: Options, like: Arrays | None) -> Converted:
         fitted = None if like is None else like[self.axis]
         alphabet = Alphabet.of("symbol", "symbols", options.get("symbols"), fitted)
         coded = alphabet.coded(column)
@@ -220,7 +221,7 @@ class SymbolSeries(Series):
     def _written(self, arrays: Arrays) -> np.ndarray:
         return arrays[self.axis][arrays[self.name]]
 
-    def reading(self, arrays: Arrays) -> dict[str, Any]:
+    def reading(self, arrays: Arrays) -> Options:
         """Return options that list the symbols, unless they are the occurring ones, in order; and for masks."""
         symbols = arrays[self.axis].tolist()
         occur = in_order(set(self._written(arrays)[~self.masked(arrays)].tolist()))
@@ -335,7 +336,7 @@ def _cells(item: object) -> list[Any] | None:
     return cast(list[Any], item.to_list()) if hasattr(item, "to_list") else None
 
 
-def columns_in_order(table: Table, options: Mapping[str, Any], name: str) -> dict[str, Column]:
+def columns_in_order(table: Table, options: Options, name: str) -> dict[str, Column]:
     """Find the column `name` of values in order, and that of sequences: one called ``sequence`` is never ignored."""
     named = "sequence" in table.columns and len(table.columns) > 1 and options.get("column") != "sequence"
     names = options.get("sequence", "sequence" if named else None)

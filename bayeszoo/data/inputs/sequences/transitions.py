@@ -22,6 +22,7 @@ from bayeszoo.data.inputs.labels import (
 from bayeszoo.data.inputs.sequences.series import columns_in_order, names_of, table_of
 from bayeszoo.data.table.table import Column, Table, complete, repeats, shown, to_counts
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.named import Options
 
 _PAIRS = ("from", "to"), ("source", "target")
 
@@ -65,7 +66,7 @@ class Transitions(Inputs):
         """Read a list of sequences."""
         return table_of(source, decimal)
 
-    def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+    def _parse(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed:
         _refuse_mixture(options)
         alphabet = Alphabet.of("symbol", "symbols", options.get("symbols"), None if like is None else like["symbol"])
         order = _order(options.get("order"), like)
@@ -94,7 +95,7 @@ class Transitions(Inputs):
         """Return one transition a row."""
         return {"from": arrays["context"][arrays["previous"]], "to": arrays["symbol"][arrays["next"]]}
 
-    def reading(self, arrays: Arrays) -> dict[str, Any]:
+    def reading(self, arrays: Arrays) -> Options:
         """Return options that list the symbols, unless they are the occurring ones; other contexts are lost."""
         contexts, symbols = arrays["context"].tolist(), arrays["symbol"].tolist()
         table = self.table(arrays)
@@ -155,7 +156,7 @@ def _order(text: str | None, like: Arrays | None) -> int | None:
     return 1 if set(contexts) <= set(like["symbol"].tolist()) else max(2, len(contexts[0].split(" ")))
 
 
-def _refuse_mixture(options: Mapping[str, object]) -> None:
+def _refuse_mixture(options: Options) -> None:
     ends, symbols = sorted(options.keys() & {"source", "target"}), sorted(options.keys() & {"column", "sequence"})
     if len(ends) == 1:
         raise InputError("source and target go together", "options_go_together")
@@ -167,7 +168,7 @@ def _refuse_mixture(options: Mapping[str, object]) -> None:
         )
 
 
-def _ends(table: Table, options: Mapping[str, Any]) -> dict[str, str]:
+def _ends(table: Table, options: Options) -> dict[str, str]:
     """Return the columns of transitions by role; empty if the table has symbols in order."""
     if options.keys() & {"column", "sequence"}:
         return {}

@@ -15,6 +15,7 @@ from bayeszoo.data.inputs.matrix import refuse_text
 from bayeszoo.data.table.read import has_two_dimensions, to_column
 from bayeszoo.data.table.table import LARGEST_COUNT, Column, Table, are_numbers, complete, shown, to_counts
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.named import Options
 
 DOCUMENT = "document"
 _WORD = re.compile(r"\b\w\w+\b")
@@ -242,7 +243,7 @@ def _sparse(name: str, matrix: Any, document: np.ndarray, word: np.ndarray) -> C
 # Which of these
 
 
-def read_cells(table: Table, options: Mapping[str, object], missing: str, name: str) -> ReadCells:
+def read_cells(table: Table, options: Options, missing: str, name: str) -> ReadCells:
     """Read a table that holds raw text, triplets, or a column of counts for each word."""
     if isinstance(table, MatrixTable):
         return cast(ReadCells, table.content)
@@ -264,12 +265,12 @@ def read_cells(table: Table, options: Mapping[str, object], missing: str, name: 
     return corpus
 
 
-def is_dense(table: Table, options: Mapping[str, object]) -> bool:
+def is_dense(table: Table, options: Options) -> bool:
     """Say whether a table has only columns of words, and no option other than their names."""
     return not isinstance(table, MatrixTable) and options.keys() <= {"columns"} and not roles_of(table, options)
 
 
-def roles_of(table: Table, options: Mapping[str, Any]) -> dict[str, str]:
+def roles_of(table: Table, options: Options) -> dict[str, str]:
     """Return the columns of text, document, word and count; a dense table has at most a column of documents."""
     roles = {role: options[role] for role in ("text", "word", "count", "columns") if role in options}
     if len(roles) > 1 and roles.keys() != {"word", "count"}:
@@ -291,7 +292,7 @@ def roles_of(table: Table, options: Mapping[str, Any]) -> dict[str, str]:
     return of_names
 
 
-def dense_columns(table: Table, options: Mapping[str, Any]) -> list[Column]:
+def dense_columns(table: Table, options: Options) -> list[Column]:
     """Return the columns of counts: the named ones, or all except names of documents, which must be numbers."""
     names = options.get("columns")
     if names is not None:

@@ -24,6 +24,7 @@ from bayeszoo.data.table.cells import number
 from bayeszoo.data.table.read import to_column
 from bayeszoo.data.table.table import Column, Table, complete, shown, to_counts
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.named import Options
 
 COUNTS, DOC, TERM, WORD = "counts", "doc", "term", "word"
 
@@ -65,7 +66,7 @@ class Bags(Inputs):
         """Read a sparse matrix, or a matrix with its labels."""
         return matrix_table(source, self.name, self.axis)
 
-    def _read(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> ReadCells:
+    def _read(self, table: Table, missing: str, options: Options, like: Arrays | None) -> ReadCells:
         fitted = None if like is None else like[self.axis]
         return chosen(read_cells(table, options, missing, self.name), options, fitted)
 
@@ -104,7 +105,7 @@ class Corpus(Bags):
         "or a column of counts for each word (--columns)"
     )
 
-    def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+    def _parse(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed:
         read = self._read(table, missing, options, like)
         return Parsed(arrays_of(read.cells), read.columns, read.notes)
 
@@ -130,7 +131,7 @@ class Corpus(Bags):
         doc, word, counts = triplets(arrays, self.size(arrays))
         return {DOCUMENT: arrays[DOCUMENT][doc], WORD: word, "count": counts}
 
-    def reading(self, arrays: Arrays) -> dict[str, Any]:
+    def reading(self, arrays: Arrays) -> Options:
         """Return the option that lists the vocabulary, if it is not in order."""
         words = arrays[WORD].tolist()
         return {} if words == in_order(words) else {"vocabulary": words}
@@ -183,7 +184,7 @@ class Documents(Bags):
         """The counts have a column for each word."""
         return Layout((self.axis,), dims={self.name: (self.axis,)}, forms=({self.name, self.axis},))
 
-    def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+    def _parse(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed:
         dense, words = is_dense(table, options), None if like is None else like[self.axis].tolist()
         if words is not None and not options and table.columns.keys() == set(words):
             options = {"columns": words}  # even if they look like columns of triplets
@@ -213,7 +214,7 @@ class Documents(Bags):
         """Return a column of counts for each word."""
         return dict(zip(arrays[self.axis].tolist(), arrays[self.name].T, strict=True))
 
-    def reading(self, arrays: Arrays) -> dict[str, Any]:
+    def reading(self, arrays: Arrays) -> Options:
         """Return the option that names the columns, if they look like triplets or raw text."""
         columns = {name: Column(name, values) for name, values in self.table(arrays).items()}
         return {} if is_dense(Table("", columns), {}) else {"columns": list(columns)}
@@ -256,7 +257,7 @@ def in_order_of_words(arrays: Arrays) -> dict[str, np.ndarray]:
 # The vocabulary: the words of a fit, named words, or words in enough documents
 
 
-def chosen(corpus: ReadCells, options: Mapping[str, Any], fitted: np.ndarray | None) -> ReadCells:
+def chosen(corpus: ReadCells, options: Options, fitted: np.ndarray | None) -> ReadCells:
     """Leave out the words that are not in the vocabulary, with notes on their number."""
     vocabulary = Alphabet.of("word", "vocabulary", options.get("vocabulary"), fitted).labels
     if vocabulary is not None and fitted is None and options.keys() & {"min_documents", "max_share"}:
@@ -280,7 +281,7 @@ def chosen(corpus: ReadCells, options: Mapping[str, Any], fitted: np.ndarray | N
     return corpus._replace(cells=cells, notes=(*notes, *_empty(cells)))
 
 
-def _reasons(cells: Cells, options: Mapping[str, Any], has_vocabulary: bool) -> dict[str, Collection[str]]:
+def _reasons(cells: Cells, options: Options, has_vocabulary: bool) -> dict[str, Collection[str]]:
     """Return the words to be left out, for each of the reasons that the options give."""
     if (language := options.get("stop_words")) not in (None, *STOP_WORDS):
         known_lists = " or ".join(map(shown, STOP_WORDS))

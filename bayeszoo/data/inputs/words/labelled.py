@@ -46,6 +46,7 @@ from bayeszoo.data.table.table import (
     to_reals,
 )
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.named import Options
 
 LENGTH = "length"
 _NUMBERED = 8
@@ -103,14 +104,14 @@ class LabelledDocuments(Bags):
             return table
         return replace(table, columns={**table.columns, self.name: to_column(self.name, y, decimal)})
 
-    def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+    def _parse(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed:
         target = options.get("target", self.name)
         if target not in table.columns and "target" not in options:
             problem = f"{table.name or 'the table'} has columns {quoted(table.columns)} and none called {shown(target)}"
             raise InputError(problem, "missing_column", hint="name the column of the class with --target")
         return self._documents(table, missing, options, None, {self.name: table[target]})
 
-    def _parse_new(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+    def _parse_new(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed:
         """Parse documents with the words of the fit, and perhaps the class, named as in the fit or by an option."""
         words = [] if like is None else like[WORD].tolist()
         usual = getattr(like, "columns", {}).get(self.name, free_name(self.name, words))
@@ -121,7 +122,7 @@ class LabelledDocuments(Bags):
         return replace(parsed, arrays={**parsed.arrays, **coords})
 
     def _documents(
-        self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None, of_rows: dict[str, Column]
+        self, table: Table, missing: str, options: Options, like: Arrays | None, of_rows: dict[str, Column]
     ) -> Parsed:
         """Convert the words, and the class and the length in each row."""
         of_rows = of_rows | self._lengths(table, options, like, of_rows)
@@ -146,7 +147,7 @@ class LabelledDocuments(Bags):
         return Parsed(self.reordered(arrays, kept), roles, (*notes, *_about_rows(table, read, kept)))
 
     def _lengths(
-        self, table: Table, options: dict[str, Any], like: Arrays | None, others: Mapping[str, Column]
+        self, table: Table, options: Options, like: Arrays | None, others: Mapping[str, Column]
     ) -> dict[str, Column]:
         """Return the column of lengths: that of the fit, the named one, or ``length`` if it cannot be a word."""
         fitted = getattr(like, "columns", {}).get(LENGTH)
@@ -160,7 +161,7 @@ class LabelledDocuments(Bags):
         return {LENGTH: table[LENGTH]} if LENGTH in table.columns and is_no_word else {}
 
     def _words(
-        self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None
+        self, table: Table, missing: str, options: Options, like: Arrays | None
     ) -> tuple[ReadCells, tuple[str, ...]]:
         """Read the words; for columns of counts only the words of the fit."""
         words, notes = None if like is None else like[WORD].tolist(), tuple[str, ...]()
@@ -226,7 +227,7 @@ class LabelledDocuments(Bags):
             return columns
         return {free_name(self.name, columns): arrays[CLASS][arrays[self.name][doc]], **columns}
 
-    def reading(self, arrays: Arrays) -> dict[str, Any]:
+    def reading(self, arrays: Arrays) -> Options:
         """Return options that name the class, the classes and the vocabulary, unless the table implies them."""
         target = free_name(self.name, (DOCUMENT, WORD, "count", LENGTH))
         named = {"target": target} if target != self.name and self.has_outcome(arrays) else {}
