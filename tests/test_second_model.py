@@ -158,7 +158,7 @@ def test_two_models_of_one_name_are_refused(install, run, name):
     install("others", {name: "their_module:TheirCoin"})
     code, _, err = run("list")
     assert code == 2
-    assert err == f"error: two installed models are called {name!r}; uninstall one of them\n"
+    assert err == f"error: two installed models are called {name!r}; uninstall one\n"
 
 
 def test_a_plug_in_must_be_the_model_that_it_is_offered_as(install):

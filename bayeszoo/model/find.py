@@ -71,9 +71,7 @@ def plugins() -> dict[str, EntryPoint]:
     by_name: dict[str, EntryPoint] = {}
     for point in entry_points(group=GROUP):
         if point.name in by_name or point.name in builtin_names():
-            raise InputError(
-                f"two installed models are called {point.name!r}", "duplicate_name", hint="uninstall one of them"
-            )
+            raise InputError(f"two installed models are called {point.name!r}", "duplicate_name", hint="uninstall one")
         by_name[point.name] = point
     return by_name
 
