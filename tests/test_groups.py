@@ -25,6 +25,11 @@ SINGLE = {
     "beta_bernoulli": {"y": RNG.integers(0, 2, 60)},
     "dirichlet_multinomial": {"y": list("abcabba" * 9)},
     "logistic_regression": {"y": RNG.integers(0, 2, 60), "x": RNG.standard_normal(60)},
+    "logistic_intercepts": {
+        "y": [0, 1, 0, 0, 1, 1, 0, 1, 1, 0, 1, 1],
+        "x": [0.1, 1.2, -0.3, 0.4, 0.9, 1.5, -1.0, 0.2, 1.1, -0.7, 0.0, 0.8],
+        "group": list("aaabbbcccddd"),
+    },
 }
 """Single observations, where the first data set of a model has several in a row."""
 FUNCTIONS = {
@@ -149,7 +154,8 @@ def refused_by_arviz(tree):
     several = {"plot_ppc_pit", "plot_loo_pit"} if outcome.ndim > 1 else set()
     flat = np.ptp(tree["log_prior"]["log_prior"].to_numpy()) < 1e-9  # a flat prior has no sensitivity
     clashes = "component" in tree["posterior"][_first(tree)[0]].dims
-    by_group = {"plot_prior_posterior"} if "group" in tree["posterior"].dims else set()
+    is_large = tree["posterior"][_first(tree)[0]][0, 0].size > 40  # ArviZ draws at most forty pictures together
+    by_group = {"plot_prior_posterior"} if "group" in tree["posterior"].dims or is_large else set()
     return several | by_group | ({"psense_summary"} if flat or clashes else set())
 
 
