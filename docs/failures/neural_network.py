@@ -4,9 +4,9 @@ What breaks: The hidden weights have many modes, and between them curved ridges.
 independent entries about one, and `fullrank_advi` and `laplace` a tilted Gaussian. Their functions spread less than the
 posterior's where rows do not hold them: here in a gap between two clouds of rows.
 
-How it looks: Next to `nuts` the sd of the function in the gap is a third too small by `fullrank_advi`, though at the
-rows it is right. The fit says `caution` with the gaps that it has measured, and where they are larger, as by `advi`,
-the function is withheld.
+How it looks: Next to `nuts` the sd of the function in the gap is a third too small by `fullrank_advi`, though among
+the rows on the left it is right. The fit says `caution` with the gaps that it has measured; a value that is further
+off, as among the rows on the right, is withheld, and by `advi` the whole function.
 
 What to do: Take `nuts` for a network, whose weights are few since the output is integrated out. Of one unit and one
 feature `exact` integrates over all modes.
@@ -36,4 +36,4 @@ except bz.Untrustworthy as error:
 
 assert withheld
 assert sd["fullrank_advi"][1] < 0.8 * sd["nuts"][1]
-assert np.allclose(sd["fullrank_advi"][[0, 2]], sd["nuts"][[0, 2]], rtol=0.25)
+assert np.allclose(sd["fullrank_advi"][0], sd["nuts"][0], rtol=0.25)
