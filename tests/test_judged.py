@@ -131,6 +131,14 @@ def as_approximation(tree, withheld):
     return tree
 
 
+def scaled(tree, **factors):
+    """A copy of a fit whose draws of some parameters are multiplied."""
+    tree = tree.copy(deep=True)
+    draws = tree["posterior"].to_dataset()
+    tree["posterior"] = draws.assign({name: factor * draws[name] for name, factor in factors.items()})
+    return tree
+
+
 def moved(tree, by, terms=("z",)):
     """Move weights in the approximation, by the sd of the first: rows without them do not see it."""
     tree = tree.copy(deep=True)

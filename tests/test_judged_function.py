@@ -9,7 +9,7 @@ from bayeszoo.errors import Untrustworthy
 from bayeszoo.report.function import about_function
 from bayeszoo.results.stored import Fit
 from tests.refusals import raises
-from tests.test_judged import as_approximation
+from tests.test_judged import as_approximation, scaled
 
 PROCESS = bz.find("gaussian_process")
 X = np.linspace(0, 10, 25)
@@ -30,17 +30,10 @@ def process(exact):
     return as_approximation(exact.copy(deep=True), "length")
 
 
-def changed(tree, **by):
-    tree = tree.copy(deep=True)
-    draws = tree["posterior"].to_dataset()
-    tree["posterior"] = draws.assign({name: factor * draws[name] for name, factor in by.items()})
-    return tree
-
-
 @pytest.mark.parametrize("by", [{"length": 1.0}, {"length": 1.1}, {"sigma": 1.15}, {"amplitude": 1.3}], ids=str)
 def test_what_is_shown_of_a_function_is_near_the_exact_answer(process, exact, by):
     """Where the length is off, rows between and beyond those of the fit see it, and places far away do not."""
-    frame, true = bz.function_values(changed(process, **by), AT), bz.function_values(exact, AT)
+    frame, true = bz.function_values(scaled(process, **by), AT), bz.function_values(exact, AT)
     shown = frame["median"].notna()
     assert shown.any()
     assert shown.all() == (by == {"length": 1.0})
@@ -69,14 +62,14 @@ def test_functions_drawn_are_refused_where_parameters_are_withheld(process):
 
 def test_a_function_that_is_off_everywhere_is_refused(process):
     with raises(Untrustworthy, "withheld"):
-        bz.function_values(changed(process, length=1.5, sigma=2.0), {"x": AT["x"][:5]})
+        bz.function_values(scaled(process, length=1.5, sigma=2.0), {"x": AT["x"][:5]})
 
 
 PLACES = {"X": X[:, None], "feature": np.array(["x"])}
 
 
 def test_bands_that_are_shown_are_near_those_of_the_exact_answer(process, exact):
-    right, frame = function_bands(exact, PLACES), function_bands(changed(process, amplitude=1.3), PLACES)
+    right, frame = function_bands(exact, PLACES), function_bands(scaled(process, amplitude=1.3), PLACES)
     width = right["q975"] - right["q025"]
     for name in ("mean", "q025", "q975"):
         shown = frame[name].notna()
@@ -87,7 +80,7 @@ def test_bands_that_are_shown_are_near_those_of_the_exact_answer(process, exact)
 def test_bands_of_rows_do_not_pass_because_the_function_does(process):
     """Noise that is too wide by a quarter about functions that are the posterior's."""
     fit, data = Fit(process), Fit(process).data
-    own, noisy = _bands(fit, data), _bands(Fit(changed(process, sigma=1.3)), data)
+    own, noisy = _bands(fit, data), _bands(Fit(scaled(process, sigma=1.3)), data)
     frame = _judged_bands(fit, data, own._replace(rows=(noisy.rows[0]._replace(mean=own.rows[0].mean), noisy.rows[1])))
     assert frame[["mean", "q025", "q975"]].notna().all(axis=None)
     assert frame[["row_q025", "row_q975"]].isna().all(axis=None)
@@ -98,7 +91,7 @@ def test_bands_of_rows_do_not_pass_because_the_function_does(process):
 
 
 def test_what_is_withheld_of_a_function_is_said_on_its_page_and_not_drawn(process):
-    off = changed(process, amplitude=1.3)
+    off = scaled(process, amplitude=1.3)
     said = about_function(off)
     assert "leaves" not in said[0].text
     assert any("judged by itself" in block.text for block in said[1:] if hasattr(block, "text"))

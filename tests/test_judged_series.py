@@ -19,7 +19,7 @@ from bayeszoo.report.profile import _stays, profiles
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import document
 from tests.refusals import raises
-from tests.test_judged import as_approximation, changed, rng
+from tests.test_judged import as_approximation, changed, rng, scaled
 
 Y = np.array([0.1, -0.4, 0.3, 2.1, 4.2, 3.8, 4.1, 2.2, 0.2, -0.1, 0.4, 4.0])
 
@@ -166,13 +166,6 @@ def exact_level():
 @pytest.fixture(scope="module")
 def level(exact_level):
     return as_approximation(exact_level.copy(deep=True), "q")
-
-
-def scaled(tree, **by):
-    tree = tree.copy(deep=True)
-    draws = tree["posterior"].to_dataset()
-    tree["posterior"] = draws.assign({name: factor * draws[name] for name, factor in by.items()})
-    return tree
 
 
 def test_levels_that_agree_are_those_of_the_exact_fit(level, exact_level):
