@@ -66,7 +66,7 @@ class Folded(Block):
 
 @dataclass(frozen=True)
 class Choice(Block):
-    """Alternatives of which a reader chooses one, at first ``first``; without script all are shown."""
+    """Alternatives: a reader chooses one, ``first`` to begin with; without scripts all are shown."""
 
     label: str
     options: Mapping[str, Sequence[Any]]

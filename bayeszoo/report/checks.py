@@ -125,7 +125,7 @@ def _listed(frame: pd.DataFrame) -> str:
 
 
 def section(checked: Checked, named: Mapping[str, tuple[xr.DataTree, Any]], left_out: list[Skipped]) -> Section:
-    """Compare the data with what the model makes: after the data, each row from the others, and before the data."""
+    """Compare the data with posterior predictive, leave-one-out and prior predictive distributions."""
     blocks: list[Any] = []
     parts: dict[str, Callable[[], list[Any]]] = {
         "posterior predictive checks": lambda: _predictive(checked),
@@ -182,7 +182,7 @@ def _outcomes(tree: xr.DataTree) -> Any:
 
 
 def _prior_predictive(tree: xr.DataTree) -> Folded:
-    """Compare the data with what the model makes before it has seen any."""
+    """Compare the data with data sets drawn from the prior."""
     lead = (
         "Data sets drawn from the prior, and the observed one. A weak prior allows almost anything, and is wide "
         "here; one that leaves the observed outside says something else than the data."

@@ -58,7 +58,7 @@ def _not_far(whole: Document) -> int:
 
 
 def _about_features(whole: Document, rows: int) -> list[str]:
-    """Say what the distribution of the features tells of rows."""
+    """Return lines on the densities of the features of rows."""
     withheld = _not_far(whole) - whole.get("rows_impossible", 0)
     unlike = listed([row - 1 for row in whole.get("unlike", [])])
     known = {**whole, "rows": rows, "rows_withheld": withheld, "listed": unlike}

@@ -1,4 +1,4 @@
-"""ArviZ's pictures of a fit: each quantity by itself, intervals together, and what the sampler says of its run."""
+"""ArviZ's pictures of a fit: densities of single quantities, intervals together, and diagnostics of the sampler."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def hero(trees: Sequence[xr.DataTree]) -> Block:
 
 
 def _densities(chosen: Sequence[str], shown: Sequence[xr.DataTree], trees: Sequence[xr.DataTree]) -> str:
-    """Say what a picture of densities shows, and what it leaves out."""
+    """Return the caption of a picture of densities: the quantities it shows and those it leaves out."""
     drawn = that_have(shown, chosen)
     said = ["Posterior densities.", *_of_which(drawn, shown, trees)]
     if not same_model(drawn):
@@ -63,7 +63,7 @@ def _densities(chosen: Sequence[str], shown: Sequence[xr.DataTree], trees: Seque
 
 
 def _of_which(drawn: Sequence[xr.DataTree], shown: Sequence[xr.DataTree], trees: Sequence[xr.DataTree]) -> list[str]:
-    """Say of which model the fits drawn are, where the page has several, and which do not have the quantities."""
+    """Name the model of the fits drawn, if the page has several models, and the fits without these quantities."""
     names = dict(zip(map(id, trees), names_of(trees), strict=True))
     those = {id(tree) for tree in drawn}
     lacking = [names[id(tree)] for tree in shown if id(tree) not in those]

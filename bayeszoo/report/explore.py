@@ -56,7 +56,7 @@ _PER_PARAMETER = ("mean", "sd", "q025", "q975", "map")
 
 @dataclass(frozen=True)
 class _Axis:
-    """The places of one field of the prior, and which of them is the model's own."""
+    """The values of one field of the prior on a slider, and the place of the model's own value."""
 
     name: str
     label: str

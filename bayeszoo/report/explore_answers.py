@@ -155,7 +155,7 @@ class ByQuadrature(Answers):
 
 
 def answers_of(model: Model) -> Answers | None:
-    """Return what answers exactly for a model; None where nothing does."""
+    """Return the exact answers of a model; None of a model without any."""
     if isinstance(model, Predictive) and isinstance(model, PointEstimates):
         return ByClosedForm()
     if isinstance(model, Conditional) and isinstance(model.inputs, Groups) and _of_groups(model):

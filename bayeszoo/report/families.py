@@ -109,7 +109,7 @@ def regression(trees: Sequence[xr.DataTree]) -> Answer:
 
 
 def _effects(main: xr.DataTree, interval: str) -> str:
-    """Say what a picture of effects shows, and how those are drawn that it leaves out."""
+    """Return the caption of a picture of effects, with the command that draws the effects it leaves out."""
     model = Fit(main).model
     assert has_slopes(model)
     used = model.separate_features(Fit(main).data)
@@ -146,7 +146,7 @@ def states(tree: xr.DataTree) -> Answer:
 
 
 def profiled(tree: xr.DataTree) -> list[Block]:
-    """Return what the components or states are, as tables."""
+    """Return the profiles of components or states as tables."""
     blocks: list[Any] = []
     for title, columns, rows, words in profiles(tree, document(tree)):
         texts = [["" if cell is None else str(cell) for cell in row] for row in rows]
@@ -246,7 +246,7 @@ def _telling(tree: xr.DataTree) -> list[Block]:
 
 
 def responsibilities(tree: xr.DataTree) -> Answer:
-    """Say which component each row belongs to, and how sure that is."""
+    """Show the component of each row, with its probability."""
     whole = assign(tree)
     if "component" not in whole:
         raise InputError("the latent variable of a row is a number, not a component", "no_components")
@@ -270,7 +270,7 @@ def responsibilities(tree: xr.DataTree) -> Answer:
 
 
 def _known_rows(fit: Fit, frame: pd.DataFrame) -> tuple[pd.DataFrame, Any, str]:
-    """Leave out the rows whose component is withheld; return the others, their data, and what is said of it."""
+    """Leave out rows whose component is withheld; return the other rows, their data, and a sentence about it."""
     known = np.flatnonzero(frame["component"].notna())
     if len(known) == len(frame):
         return frame, fit.data, ""

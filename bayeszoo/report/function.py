@@ -1,4 +1,4 @@
-"""The answer of a model of a function: its picture, and how near to it the rows are."""
+"""The answer of a model of a function: its picture, and the distance of the rows from it."""
 
 from __future__ import annotations
 

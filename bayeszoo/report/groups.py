@@ -1,4 +1,4 @@
-"""Fits by group as tables and as a page: the estimates of all groups, and what they differ by."""
+"""Fits by group as tables and as a page: the estimates of all groups, and their contrasts."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _decision(row: dict[Any, Any], rope: float | None) -> list[str]:
 
 
 def parts(tree: xr.DataTree) -> dict[str, Any]:
-    """Return what the page about fits by group is made of: a verdict of each, a picture, estimates and contrasts."""
+    """Return the parts of the page about fits by group: verdicts, a picture, estimates and contrasts."""
     by, named = tree.attrs["by"], {label: (fit, document(fit)) for label, fit in fits_of(tree).items()}
     main, first = next((label, fit) for label, (fit, _) in named.items())
     documents, frame = {label: described for label, (_, described) in named.items()}, contrasts(tree)
@@ -131,7 +131,7 @@ def _verdicts(named: verdict.Named) -> list[verdict.Verdict]:
 
 
 def _estimates(tree: xr.DataTree, frame: pd.DataFrame, main: str) -> Section:
-    """List what the groups differ by, and the estimates of each."""
+    """List the contrasts of the groups, and the estimates of each group."""
     about = "P(greater) is the probability that the quantity is greater in the first group than in the second."
     columns, rows = contrast_rows(frame)
     compared = [table(columns, rows, "What the groups differ by", ["groups"]), Words(about, "note")] if rows else []

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def about_judged(frame: pd.DataFrame) -> list[str]:
-    """Say what is withheld of an answer, and how far off the rest is where it was judged."""
+    """Return lines on the numbers of an answer that are withheld, and on the measured gaps of the others."""
     lines = [f"Withheld: {line}." for line in frame.attrs.get("withheld", [])]
     judged = str(frame.attrs.get("judged", ""))
     return [*lines, *[f"{judged[:1].upper()}{judged[1:]}."] * bool(judged)]

@@ -1,4 +1,4 @@
-"""The answer of a model whose hidden state is a number: what comes next, and how sure it is."""
+"""The answer of a model whose hidden state is a number: the forecast with its interval."""
 
 from __future__ import annotations
 

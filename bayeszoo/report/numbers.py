@@ -21,7 +21,7 @@ _LOCATIONS = (*_PLACES, "observed", "filled", "level", "raw", "replicated")
 """Columns in the unit of the outcome, whose zero may be far from all numbers."""
 _NATS = ("log_evidence", "elbo")
 _LARGE = (1e5, 1e9)
-"""Numbers between which five significant digits may hide what moves."""
+"""Range of numbers whose differences five significant digits may hide."""
 
 
 def number(value: object, digits: int = 5) -> str:
@@ -75,7 +75,7 @@ def nats(value: object, digits: int | None = None) -> str:
 
 
 def with_error(value: float, error: float, alone: str, digits: int | None = None) -> str:
-    """Write a number with its Monte Carlo error, or the text that stands for it where it has none.
+    """Write a number with its Monte Carlo error; a number without an error is written as the text ``alone``.
 
     Examples
     --------
@@ -91,10 +91,10 @@ def seconds(spent: Mapping[str, float]) -> str:
 
 
 def statistic(key: str, value: Any, error: Any = None, digits: int | None = None, sd: Any = None) -> str:
-    """Format a statistic by its name: an estimate by its error, and what tells about one to a few digits.
+    """Format a statistic by its name: an estimate by its error, and diagnostics to a few digits.
 
-    A mean or a quantile without an error is shown to two digits of its ``sd``. Where that is not known, as of a point
-    estimate, the digits before the point are shown, and two after it.
+    A mean or a quantile without an error is written to two digits of its ``sd``, or without an sd, as of a point
+    estimate, to two digits after the point if it is large.
     """
     if key in ("ess_bulk", "ess_tail") and math.isfinite(value):
         return f"{value:.0f}"
@@ -111,7 +111,7 @@ def statistic(key: str, value: Any, error: Any = None, digits: int | None = None
 
 
 def _unit(value: Any) -> float | None:
-    """Return an sd by which a number has two digits after the point, of numbers of five digits and more before."""
+    """Return 0.1, an sd that gives a large number two digits after the point; None for other numbers."""
     return 0.1 if _LARGE[0] <= abs(value) < _LARGE[1] else None
 
 
@@ -122,7 +122,7 @@ def written(row: Any, name: str, digits: int | None = None) -> str:
 
 
 def spread(row: Any, name: str) -> Any:
-    """Return the sd of a location in a row, or of a column of a table; None where it is no location, or has none."""
+    """Return the sd of a column of locations, in a row or in a whole table; None for other columns."""
     base = name.removesuffix("_q025").removesuffix("_q975")
     if f"sd_{base}" in row:
         return row[f"sd_{base}"]
@@ -150,9 +150,10 @@ def interval(low: tuple[float, float], high: tuple[float, float]) -> str:
 
 
 def without_error(value: float, digits: int | None = None, width: float = 0.0) -> str:
-    """Format a mean or an sd of draws whose tails are too heavy to say how far it is off: to two digits.
+    """Format a mean or an sd whose Monte Carlo error is unknown, as its tails are heavy: to two digits.
 
-    A mean has no more than a twentieth of the ``width`` of the 95% interval tells: near 0 its first digits are noise.
+    The last digit of a mean is at least of the order of a twentieth of the ``width`` of the 95% interval, as the digits
+    of a mean near 0 would be noise.
 
     Examples
     --------

@@ -135,7 +135,7 @@ def _estimates(named: verdict.Named, main: str, frame: pd.DataFrame | None) -> S
 
 
 def _by_model(trees: Sequence[xr.DataTree]) -> dict[str, checks.Checked]:
-    """Return what the best fit of each model with its prior says of the data, by name."""
+    """Return the answer of the best fit of each model and prior, by name."""
     models: dict[str, list[xr.DataTree]] = {}
     for tree in trees:
         models.setdefault(model_label(tree), []).append(tree)

@@ -134,7 +134,7 @@ def profiles(tree: xr.DataTree, described: Document, digits: int | None = None) 
 
 
 def _unless_withheld(answer: Iterator[Profile]) -> Iterator[Profile]:
-    """Yield an answer, or why it is withheld: estimates follow all the same."""
+    """Yield an answer, or the reason why it is withheld, so that the estimates follow in either case."""
     try:
         yield from answer
     except Untrustworthy as error:
@@ -252,7 +252,7 @@ def _topics(tree: xr.DataTree) -> Iterator[Profile]:
 
 
 def _components(known: _Estimates) -> Iterator[Profile]:
-    """Yield the share of each component with what is typical of it."""
+    """Yield the share of each component with its typical values."""
     shares = [known.text("weights", (k,)) for k in range(len(known.array("weights")))]
     if known.dims.get("means") == ("component", "column"):
         yield _of_columns(known, shares)

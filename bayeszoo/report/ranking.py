@@ -31,7 +31,7 @@ def ranking(frame: pd.DataFrame) -> list[str]:
 
 
 def _best(criterion: Criterion, frame: pd.DataFrame) -> str:
-    """Name the best candidates; say whether another one is within two errors, and how many are not ranked."""
+    """Return sentences on the best candidates, on others within two errors of them, and on those not ranked."""
     is_ok, is_best = (frame["status"] == "ok").to_numpy(), criterion.best(frame)
     names = " and ".join(escaped(name) for name in frame["model"][is_best])
     is_near = is_ok & ~is_best & (criterion.behind(frame) <= 2 * criterion.errors(frame))

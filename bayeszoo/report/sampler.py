@@ -46,7 +46,7 @@ _COMPARED = (
 
 
 def parts(result: Benchmark) -> dict[str, Any]:
-    """Return what the page about a benchmark is made of."""
+    """Return the parts of the page about a benchmark."""
     calls = int(result.table["calls"].sum())
     frames = {"targets": result.table, "quantities": result.quantities}
     return {

@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Mapping
 
 FALSE_ALARM = 0.05
-"""Probability at most that a p-value of a model that is right is so near to 0 or 1 that it is said (Bonferroni)."""
+"""Probability of a false alarm: a right model has a p-value near 0 or 1 at most this often (Bonferroni)."""
 _OF_SERIES: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (("local_level",), "ljung_box_p", "structural_series, with seasons or a slope"),
     (("hmm_",), "ljung_box_p", "local_level or structural_series, whose level drifts"),

@@ -187,7 +187,7 @@ def figures(document: Document, digits: int | None = None) -> list[str]:
 
 
 def _of_restarts(facts: Document, is_shown: bool, digits: int | None) -> list[str]:
-    """Say how a climb from many starts went, and which maxima were refused; how high they are where that is shown."""
+    """Return lines on the climbs from many starts, and on refused maxima; with heights if the fit is shown."""
     if "restarts" not in facts:
         return _of_live(facts) if is_shown and "live_mcse" in facts else []
     heights = ", ".join(nats(height, digits) for height in facts["maxima"])
@@ -204,7 +204,7 @@ def _of_restarts(facts: Document, is_shown: bool, digits: int | None) -> list[st
 
 
 def _of_live(facts: Document) -> list[str]:
-    """Say how many components are in use, and how probable that is where it was measured."""
+    """Return lines on the number of components in use, with its probability where that is measured."""
     if "live" in facts:
         how = f"\u00b1 {number(facts['live_mcse'], 1)}" if "live_mcse" in facts else f"by {facts['measured_against']}"
         probability = f"with probability {number(facts['live_probability'], 3)} {how}"
@@ -229,7 +229,7 @@ def _of_labels(facts: Document) -> list[str]:
 
 
 def _own_figures(facts: Mapping[str, object]) -> list[str]:
-    """Return a line for each number that the model has of its own, all facts of an exact fit but those said above."""
+    """Return a line for each further number of an exact fit, which its model defines."""
     said = ("log_evidence", "derived_withheld", "label_stability", "components_withheld", "labelled", "numbered_as")
     own = {name: value for name, value in facts.items() if name not in said}
     return [f"{name.replace('_', ' ')} {'withheld' if v is None else number(v)}" for name, v in own.items()]
@@ -294,7 +294,7 @@ def _compared(row: Mapping[object, object], key: str, digits: int | None) -> str
 
 
 def measured_gaps(frame: pd.DataFrame) -> list[str]:
-    """Say of each fit that failed its gate and is shown all the same how far each parameter is off at worst."""
+    """Return a line with the largest gap of each parameter, for each fit that failed its gate but is shown."""
     failed = frame[(frame["status"] == "failed") & frame["measured_against"].notna()]
     if failed.empty:  # where no fit has an answer there are no names of parameters
         return []

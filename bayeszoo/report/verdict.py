@@ -155,7 +155,7 @@ def _checks(document: Document) -> list[Block]:
 
 
 def estimates(named: Named, main: str) -> Choice:
-    """List the estimates of each fit, and what it says of itself as a whole; ``main`` is shown first."""
+    """List the estimates of each fit and its figures as a whole; ``main`` is shown first."""
     options: dict[str, list[Any]] = {}
     for name, (tree, document) in named.items():
         columns, rows = tables.estimate_rows(tree, document)
