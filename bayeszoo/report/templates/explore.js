@@ -31,16 +31,25 @@ function mark(value, p, cls, svg) {
   element(svg, "line", { class: cls, x1: x, x2: x, y1: 10, y2: 190, "stroke-width": 1.5 });
 }
 
+function endsOfGroups() {
+  const sorted = groups.filter(Number.isFinite).sort(), raw = content.raw.estimates;
+  const [low, high] = [0.01, 0.99].map((share) => sorted[Math.round(share * (sorted.length - 1))]);
+  return [Math.min(low, ...raw), Math.max(high, ...raw)];
+}
+
+const rangeOfGroups = groups ? endsOfGroups() : null;  // the same at all places of the sliders
+
 function ofGroups() {
   const holder = document.getElementById("groups"), size = content.raw.labels.length;
   const table = Array.from(groups.subarray(state(rows) * 3 * size, (state(rows) + 1) * 3 * size));
-  const all = [...groups, ...content.raw.estimates].filter(Number.isFinite);
-  const [low, high] = [Math.min(...content.raw.estimates, quantile(all, 0.01)), Math.max(...content.raw.estimates, quantile(all, 0.99))];
-  const x = (value) => Math.min(Math.max(60 + (560 * (value - low)) / (high - low), 60), 620);
-  const svg = element(holder, "svg", { viewBox: `0 0 640 ${22 * size + 30}` });
-  content.raw.labels.forEach((label, i) => {
+  const [low, high] = rangeOfGroups;
+  const names = content.raw.labels.map((label) => (label.length > 16 ? `${label.slice(0, 15)}…` : label));
+  const left = 20 + 11 * Math.max(...names.map((name) => name.length));
+  const x = (value) => Math.min(Math.max(left + ((620 - left) * (value - low)) / (high - low), left), 620);
+  const svg = element(holder, "svg", { viewBox: `0 0 640 ${22 * size + 46}` });
+  names.forEach((name, i) => {
     const y = 22 * i + 16, [mean, from, to] = table.slice(3 * i, 3 * i + 3);
-    element(svg, "text", { x: 50, y: y + 5, "text-anchor": "end" }, label.slice(0, 6));
+    element(svg, "text", { x: left - 10, y: y + 5, "text-anchor": "end" }, name);
     if (Number.isNaN(mean)) return;
     element(svg, "line", { class: "interval", x1: x(from), x2: x(to), y1: y, y2: y, "stroke-width": 2 });
     element(svg, "circle", { class: "raw", cx: x(content.raw.estimates[i]), cy: y, r: 5 });
@@ -49,12 +58,7 @@ function ofGroups() {
   [low, (low + high) / 2, high].forEach((value, i) => {
     element(svg, "text", { x: x(value), y: 22 * size + 20, "text-anchor": ["start", "middle", "end"][i] }, format(Number(value.toPrecision(3))));
   });
-  element(svg, "text", { x: 50, y: 22 * size + 20, "text-anchor": "end" }, content.raw.name);
-}
-
-function quantile(values, share) {
-  const sorted = Float64Array.from(values).sort();
-  return sorted[Math.round(share * (sorted.length - 1))];
+  element(svg, "text", { x: (left + 620) / 2, y: 22 * size + 38, "text-anchor": "middle" }, content.raw.name);
 }
 
 function figure(p, own) {
