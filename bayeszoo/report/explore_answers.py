@@ -109,7 +109,7 @@ class ByClosedForm(Answers):
     def mle(self, model: Model, part: Part, names: Sequence[str]) -> list[float | None]:
         """Return the maximum-likelihood estimate of each parameter; None where there is none."""
         with suppress(NumericalError):
-            estimates = cast(Any, model).mle(part.statistics)
+            estimates = _pointed(model).mle(part.statistics)
             return [float(estimates[name]) for name in names]
         return [None] * len(names)
 
@@ -167,15 +167,19 @@ def _closed(model: Model) -> Predictive[Any]:
     return cast(Predictive[Any], model)
 
 
+def _pointed(model: Model) -> PointEstimates[Any]:
+    return cast(PointEstimates[Any], model)
+
+
 def _of_groups(model: Model) -> str:
     """Return the name of the parameter that each group has; empty where there is none."""
     return next((name for name, axes in model.dims.items() if tuple(axes) == (GROUP,)), "")
 
 
-def _map(prior: Any, stats: Any) -> dict[str, float]:
+def _map(prior: Model, stats: Any) -> dict[str, float]:
     """Return the MAP estimate; nothing where there is none."""
     with suppress(NumericalError):
-        return {name: float(value) for name, value in prior.map(stats).items() if np.ndim(value) == 0}
+        return {name: float(value) for name, value in _pointed(prior).map(stats).items() if np.ndim(value) == 0}
     return {}
 
 
