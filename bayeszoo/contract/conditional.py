@@ -18,6 +18,7 @@ from bayeszoo.data.inputs.sequences.times import SEQUENCE
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_most, failures
 from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.model.capabilities import Conditional
 from bayeszoo.model.density import log_density
 from bayeszoo.model.integration import integrate
 from bayeszoo.model.sequential import Sequential
@@ -67,7 +68,7 @@ def _of_rows(case: Case, outer: Params) -> list[float]:
     return errors
 
 
-def _laws(model: Any, points: Params, data: Arrays, i: int) -> Iterator[tuple[Any, Arrays, Arrays]]:
+def _laws(model: Conditional, points: Params, data: Arrays, i: int) -> Iterator[tuple[Any, Arrays, Arrays]]:
     """Yield laws of the i-th row, and the data with it and without it; in time the row follows those before it."""
     without_row, inputs = model.inputs.without(data, i), model.inputs
     yield model.held_out(points, data, np.array([i])), data, without_row

@@ -16,6 +16,7 @@ from bayeszoo.data.table.table import shown
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation import diagnostics
+from bayeszoo.foundation.named import Arrays
 from bayeszoo.foundation.streams import stream
 from bayeszoo.foundation.tails import LIMITS, moments
 from bayeszoo.model.base import Model
@@ -140,7 +141,7 @@ def bootstrap_mle(
     return ModelBootstrap(instance, mle, estimates, seed, rows)
 
 
-def _estimate(model: Any, rows: Any, counts: np.ndarray) -> dict[str, np.ndarray]:
+def _estimate(model: PointEstimates[Any], rows: Arrays, counts: np.ndarray) -> dict[str, np.ndarray]:
     places = np.repeat(np.arange(len(counts)), counts)
     try:
         return dict(model.mle(statistics_of(model, rows, places)))

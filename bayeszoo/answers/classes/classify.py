@@ -245,7 +245,8 @@ def _with_features(known: Decisions, part: Part) -> Decisions:
 
 def _integrate_again(known: Decisions, fit: Fit, losses: np.ndarray, counts: np.ndarray) -> None:
     """Decide on rows without which the weights are where the quadrature given all rows does not reach."""
-    model: Any = fit.model
+    model = fit.model
+    assert isinstance(model, Classifies)
     for i in np.flatnonzero(~known.is_known).tolist():
         (average, points), _ = given_the_others(model, fit.data, np.ones(len(counts), dtype=np.int64), i)
         log_p = model.log_class_probabilities(points, model.inputs.reordered(fit.data, np.array([i])), fit.data)
