@@ -19,7 +19,8 @@ from bayeszoo.answers.classes.explain import explain
 from bayeszoo.answers.classes.scores import calibration, confusion, roc
 from bayeszoo.answers.clusters import Clusters, clusters, row_density
 from bayeszoo.answers.complete import complete
-from bayeszoo.answers.decode import decode, forecast
+from bayeszoo.answers.decode import decode
+from bayeszoo.answers.forecast import forecast
 from bayeszoo.answers.factors import project, reconstruct
 from bayeszoo.answers.function import function_values
 from bayeszoo.answers.group_estimates import group_estimates

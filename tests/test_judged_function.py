@@ -98,3 +98,27 @@ def test_what_is_withheld_of_a_function_is_said_on_its_page_and_not_drawn(proces
     lines = [line.get_label() for line in bz.plot_function(off).axes[0].lines]
     assert "drawn functions" not in lines
     assert "mean of the function" in lines
+
+
+TREES = bz.find("regression_tree")
+NINE = {"x": np.arange(9.0), "y": [0.1, -0.3, 0.2, 0.0, 2.1, 1.8, 2.2, 5.0, 5.3]}
+
+
+@pytest.fixture(scope="module")
+def trees():
+    data = bz.read(TREES, NINE)
+    tree = bz.fit(TREES.weak(data), data, "exact", seed=1)
+    return tree, as_approximation(tree.copy(deep=True), "sigma2")
+
+
+def test_steps_that_agree_are_those_of_the_exact_fit(trees):
+    true, own = map(bz.steps, trees)
+    for name in ("jumps", "leaves"):
+        assert np.abs(getattr(own, name)["probability"] - getattr(true, name)["probability"]).max() < 0.03
+    assert own.drawing.count("row") == true.drawing.count("row")
+
+
+@pytest.mark.parametrize("factor", [0.3, 3.0])
+def test_steps_of_too_little_or_too_much_noise_are_withheld(trees, factor):
+    with raises(Untrustworthy, "withheld", "--method exact"):
+        bz.steps(scaled(trees[1], sigma2=factor))

@@ -44,21 +44,35 @@ def chain():
 
 
 def by_all_paths(draws):
-    """Return the probability of each row's states averaged over draws: the sum over every path, (rows, 2)."""
+    """Return the probability of each row's states averaged over draws, (rows, 2)."""
+    return at_draws_by_all_paths(draws).mean(0)
+
+
+def ahead_by_all_paths(draws, steps):
+    """Return the probabilities of states that many steps ahead, and the mean of the row, averaged over draws."""
+    transition, means = (draws[name].to_numpy().reshape(-1, *draws[name].shape[2:]) for name in ("transition", "means"))
+    p = at_draws_by_all_paths(draws)[:, -1]
+    for _ in range(steps):
+        p = np.einsum("di,dij->dj", p, transition)
+    return p.mean(0), (p * means).sum(1).mean()
+
+
+def at_draws_by_all_paths(draws):
+    """Return the probability of each row's states at each draw: the sum over every path, (draws, rows, 2)."""
     paths = np.array(list(itertools.product((0, 1), repeat=len(Y))))
     initial, transition, means, variances = (
         draws[name].to_numpy().reshape(-1, *draws[name].shape[2:])
         for name in ("initial", "transition", "means", "variances")
     )
     emitted = scipy.stats.norm(means[:, None], np.sqrt(variances[:, None])).logpdf(Y[:, None])  # (draws, rows, 2)
-    total = np.zeros((len(Y), 2))
+    total = np.zeros((len(means), len(Y), 2))
     for i in range(len(means)):
         log_p = np.log(initial[i])[paths[:, 0]] + np.log(transition[i])[paths[:, :-1], paths[:, 1:]].sum(1)
         log_p += emitted[i][np.arange(len(Y)), paths].sum(1)
         p = np.exp(log_p - log_p.max())
         p /= p.sum()
-        total += np.stack([p @ (paths == k) for k in (0, 1)], axis=1)
-    return total / len(means)
+        total[i] = np.stack([p @ (paths == k) for k in (0, 1)], axis=1)
+    return total
 
 
 def shifted(m, by):
@@ -92,7 +106,7 @@ def test_states_do_not_pass_by_others_of_their_numbers(chain):
 
 def test_the_path_is_withheld_where_that_of_the_posterior_is_another(chain):
     """States of rows agree, and so do the paths but in one row; the density of the path is of all rows."""
-    own = _decoded(decodable(chain, None, {}, may_be_judged=True), 0, 0)
+    own = _decoded(decodable(chain, None, {}), 0, 0)
     path = own.frame["viterbi"].where(own.frame.index != 8, 2)
     known = own._replace(frame=own.frame.assign(viterbi=path))
     frame = _judged(Fit(chain), own, known)
@@ -106,7 +120,7 @@ def test_the_path_is_withheld_where_that_of_the_posterior_is_another(chain):
 
 def test_a_state_is_withheld_where_the_posterior_has_another(chain):
     """Chances of 0.52 and 0.48 are near, and the states are two."""
-    own = _decoded(decodable(chain, None, {}, may_be_judged=True), 0, 0)
+    own = _decoded(decodable(chain, None, {}), 0, 0)
     p = own.smoothed.probability.copy()
     p[3], q = [0.52, 0.48], p.copy()
     q[3] = [0.48, 0.52]
@@ -119,10 +133,6 @@ def test_a_state_is_withheld_where_the_posterior_has_another(chain):
 def test_paths_of_all_rows_are_refused_where_parameters_are_withheld(chain):
     with raises(Untrustworthy, "withheld", "leave paths out", "--method"):
         bz.decode(chain, paths=1)
-    with raises(Untrustworthy, "withheld"):
-        bz.forecast(chain, 2)
-    with raises(Untrustworthy, "withheld"):
-        bz.plot_states(chain)
 
 
 def test_states_are_printed_and_so_is_the_fit(chain, run, tmp_path):
@@ -203,5 +213,58 @@ def test_what_is_known_of_a_row_does_not_pass_by_what_follows_it(level):
 def test_paths_of_levels_are_refused_where_parameters_are_withheld(level):
     with raises(Untrustworthy, "withheld", "leave paths out"):
         bz.decode(level, paths=1)
+
+
+def test_forecasts_of_levels_that_agree_are_those_of_the_exact_fit(level, exact_level):
+    frame, true = bz.forecast(level, 3), bz.forecast(exact_level, 3)
+    assert "judged by itself" in frame.attrs["judged"]
+    assert (np.abs(frame["mean"] - true["mean"]) < 0.13 * true["sd"]).all()
+    assert (frame[["sd", "sd_level"]] / true[["sd", "sd_level"]]).stack().between(0.87, 1.13).all()
+    for name in ("q025", "q975"):
+        assert (np.abs(frame[name] - true[name]) < 0.52 * true["sd"]).all()
+
+
+@pytest.mark.parametrize("by", [{"q": 1.6}, {"q": 0.6}, {"r": 1.5}, {"r": 0.5, "q": 1.2}], ids=str)
+def test_forecasts_that_are_shown_of_a_fit_that_is_off_are_near(level, exact_level, by):
+    """The level ahead depends on the drift, the row on the noise too: either may be withheld alone."""
+    true = bz.forecast(exact_level, 3)
+    try:
+        frame = bz.forecast(scaled(level, **by), 3)
+    except Untrustworthy:
+        return
+    assert judged.FAR in " ".join(frame.attrs["withheld"])
+    for mean, sd in (("mean", "sd"), ("level", "sd_level")):
+        assert not (np.abs(frame[mean] - true[mean]) > 0.13 * true[sd]).any()
+        assert (frame[sd] / true[sd]).dropna().between(0.87, 1.13).all()
+    assert (frame["mcse_mean"].isna() == frame["mean"].isna()).all()
+    assert frame[["mean", "level"]].isna().any(axis=None)
+
+
+def test_no_forecast_passes_where_none_agrees(level):
+    with raises(Untrustworthy, "withheld", "--method"):
+        bz.forecast(scaled(level, q=9.0, r=9.0), 3)
+
+
+def test_forecasts_of_states_are_judged_step_by_step(chain):
+    frame = bz.forecast(chain, 4)
+    assert "judged by itself" in frame.attrs["judged"]
+    p, mean = ahead_by_all_paths(chain["reference_draws"].to_dataset(), 3)
+    assert np.abs(frame.loc[3, ["state[1]", "state[2]"]].to_numpy(float) - p).max() < 0.05
+    assert abs(frame.loc[3, "mean"] - mean) < 0.11 * frame.loc[3, "sd"]
+    off = bz.forecast(changed(chain, means=lambda m: shifted(m, -1.0)), 4)  # states are the same, and rows are not
+    assert off[["mean", "sd", "mcse_mean"]].isna().all(axis=None)
+    assert off["state[1]"].notna().all()
+    assert off["withheld"].str.startswith("mean, sd").all()
     with raises(Untrustworthy, "withheld"):
-        bz.forecast(level, 2)
+        bz.forecast(changed(chain, means=lambda m: m + 8.0), 4)
+
+
+def test_pictures_leave_out_what_is_withheld_of_a_row(chain, level):
+    off = changed(chain, means=lambda m: shifted(m, 0.5))
+    frame, (numbers, probability, _) = bz.decode(off), bz.plot_states(off).axes
+    drawn = [line.get_ydata() for line in probability.lines]
+    assert sorted(np.isnan(y).sum() for y in drawn) == [frame[f"smoothed[{k}]"].isna().sum() for k in (1, 2)]
+    assert not numbers.lines  # means of states are of parameters that are withheld
+    assert not probability.collections  # and so are bands over draws
+    of_levels = bz.plot_levels(scaled(level, q=1.25)).axes[0]
+    assert np.isnan(of_levels.lines[0].get_ydata()).any()

@@ -194,14 +194,21 @@ def assign(tree: xr.DataTree, new_data: object = None, **options: Any) -> pd.Dat
 
 
 def numbered_reference(fit: Fit, model: Latent, answer: str) -> Params:
+    """Return draws of the posterior with components numbered as the fit's; raise if they have no such numbers."""
+    if (draws := numbered_draws(fit, model)) is None:
+        refuse(fit, answer)
+    assert draws is not None
+    return draws
+
+
+def numbered_draws(fit: Fit, model: Latent) -> Params | None:
     """Return draws of the posterior with components numbered as the fit's, if they agree what the components are."""
     draws = reference_of(fit).draws()
     if not is_symmetric(model):
         return draws
     ordered, pattern = aligned(model, draws, fit.observed, "sampled"), pattern_of(model, fit.draws(), fit.observed)
     if ordered is None or ordered.withheld or pattern is None:
-        refuse(fit, answer)
-    assert ordered is not None
+        return None
     return numbered_as(model, ordered.draws, np.asarray(pattern), fit.observed)[0]
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bayeszoo.answers import lags
 from bayeszoo.answers.assign import (
     Assignments,
     assignments,
@@ -18,7 +17,6 @@ from bayeszoo.answers.assign import (
     rows_asked,
 )
 from bayeszoo.answers.averages import log_means
-from bayeszoo.answers.columns import moment_columns, with_reasons
 from bayeszoo.answers.judged import (
     Limits,
     Part,
@@ -31,17 +29,16 @@ from bayeszoo.answers.judged import (
     refuse_if_none,
     without_of_all,
 )
-from bayeszoo.answers.levels import LEVELS, coming, decoded, forecasted
-from bayeszoo.answers.time_tables import frame_of, sequences, times_ahead, whole_number
+from bayeszoo.answers.levels import LEVELS, decoded
+from bayeszoo.answers.time_tables import frame_of, sequences, whole_number
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.foundation.named import Arrays, Options, Params
 from bayeszoo.foundation.streams import stream
-from bayeszoo.foundation.tails import existing, moments
 from bayeszoo.inference.labels.align import flat
 from bayeszoo.model.base import Model, fields_of
 from bayeszoo.model.sequential import LevelsInTime, StatesInTime
-from bayeszoo.results.caveats import next_step, require_shown
+from bayeszoo.results.caveats import next_step
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import components_withheld
 
@@ -49,7 +46,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-_STATES = "states by it"
+STATES = "states by it"
 _OF_STATES = ("path[", "smoothed[", "mcse[", "filtered[", "mcse_filtered[")
 
 
@@ -105,16 +102,12 @@ def _each(params: Params) -> list[dict[str, np.ndarray]]:
     return [dict(zip(params, point, strict=True)) for point in zip(*params.values(), strict=True)]
 
 
-def decodable(
-    source: Any, new_data: object, options: Options, *, need_states: bool = True, may_be_judged: bool = False
-) -> Decodable:
+def decodable(source: Any, new_data: object, options: Options, *, need_states: bool = True) -> Decodable:
     """Return the rows to decode: the fit's own, new rows, or rows of a model with all tables known.
 
-    With ``need_states`` draws that do not agree what the states are, are refused; and a fit whose parameters are
-    withheld unless what is said of it ``may_be_judged``.
+    With ``need_states`` draws that do not agree what the states are, are refused.
     """
-    take = answering if may_be_judged else require_shown
-    fit = None if isinstance(source, Model) else take(source, _STATES)
+    fit = None if isinstance(source, Model) else answering(source, STATES)
     model = source if fit is None else fit.model
     if not isinstance(model, StatesInTime):
         raise InputError(f"{model.name} has no states over time", "no_states", hint="see `bayeszoo list`")
@@ -129,16 +122,14 @@ def decodable(
     return Decodable(model, fit.draws(), rows, fitted, withheld, fit.has_independent_draws)
 
 
-def _of_levels(
-    source: Any, new_data: object, options: Options, take: Callable[[Any, str], Fit] = require_shown
-) -> tuple[Fit, Data] | None:
+def of_levels(source: Any, new_data: object, options: Options) -> tuple[Fit, Data] | None:
     """Return a fit whose hidden states are numbers, and the rows asked for; None where they are no numbers."""
     model = source if isinstance(source, Model) else Fit(source).model
     if not isinstance(model, LevelsInTime):
         return None
     if isinstance(source, Model):
         model.known_parameters(read(model, new_data, **options))
-    fit = take(source, LEVELS)
+    fit = answering(source, LEVELS)
     data = rows_asked(fit, new_data, options, "levels")
     if new_data is not None and data != fit.data and model.sequences_share_parameters(data):
         hint = "fit all sequences together (--sequence); `bayeszoo predict FIT NEW.csv` predicts rows that follow"
@@ -222,14 +213,14 @@ def decode(
     >>> bz.decode(tree)[["state", "viterbi", "smoothed[2]"]]  # doctest: +SKIP
     """
     paths = whole_number(paths, 0, "paths")
-    if (levels := _of_levels(source, new_data, options, answering)) is not None:
+    if (levels := of_levels(source, new_data, options)) is not None:
         _refuse_paths(levels[0], paths)
         return decoded(*levels, paths, seed)
-    whole = decodable(source, new_data, options, may_be_judged=True)
+    whole = decodable(source, new_data, options)
     if isinstance(source, Model) or not is_judged(fit := Fit(source)):
         return _decoded(whole, paths, seed).frame
     _refuse_paths(fit, paths)
-    params = numbered_reference(fit, whole.model, _STATES)
+    params = numbered_reference(fit, whole.model, STATES)
     return _judged(fit, _decoded(whole, paths, seed), _decoded(replace(whole, draws=params), 0, seed))
 
 
@@ -256,8 +247,8 @@ def _decoded(whole: Decodable, paths: int, seed: int | np.random.Generator) -> _
     rng, points = stream(seed, model.name, fields_of(model), whole.data.digest, "paths"), _each(flat(whole.draws))
     for i, at in enumerate(rng.integers(0, len(points), paths), start=1):
         columns[f"path[{i}]"] = states[model.sampled_path(points[at], whole.data, rng)]
-    columns |= _by_state(smoothed, states, "smoothed", "mcse")
-    columns |= _by_state(filtered, states, "filtered", "mcse_filtered")
+    columns |= by_state(smoothed, states, "smoothed", "mcse")
+    columns |= by_state(filtered, states, "filtered", "mcse_filtered")
     log_likelihood = float(model.log_likelihoods(best, whole.data))
     about = {"viterbi_log_joint": value, "log_likelihood": log_likelihood, **whole.score()}
     about |= {"expected_errors": smoothed.expected_errors, "mcse_expected_errors": smoothed.mcse_expected_errors}
@@ -283,7 +274,7 @@ def _judged(fit: Fit, own: _Decoded, known: _Decoded) -> pd.DataFrame:
         Part(of_path, path, "viterbi"),
         Part(("state",), own.smoothed.label == known.smoothed.label),
     ]
-    refuse_if_none(frame, [parts[0], parts[1], parts[3]], fit, _STATES)
+    refuse_if_none(frame, [parts[0], parts[1], parts[3]], fit, STATES)
     gap = np.abs(own.smoothed.probability - known.smoothed.probability)[parts[0].agree].max(initial=0.0)
     line = line_within(parts[0].agree, f": probabilities within {gap:.2g} of the posterior's", limits)
     frame = only_agreeing(frame.astype({name: object for name in ("state", "viterbi")}), parts)
@@ -301,95 +292,6 @@ def _far_of_all(own: pd.DataFrame, known: pd.DataFrame, limits: Limits, parts: l
     return list(dict.fromkeys([*far, *(f"mcse_{name}" for name in far if f"mcse_{name}" in own.attrs)]))
 
 
-def forecast(
-    source: xr.DataTree | Model,
-    steps: int = 1,
-    new_data: object = None,
-    *,
-    paths: int = 0,
-    seed: int | np.random.Generator = 0,
-    **options: object,
-) -> pd.DataFrame:
-    """Predict the states and observations after the last row of each sequence.
-
-    Parameters
-    ----------
-    source, new_data, **options
-        As of `decode`. Of a fit with features ``new_data`` may be a table of the features of rows to come.
-    steps : int
-        How many rows.
-    paths : int
-        How many paths of the rows to come to draw, of a regression with lags.
-    seed : int or numpy.random.Generator
-        Of these paths.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row a step of each sequence, counted from 1 as ``step``, with its time under the name of the column of times
-        where these rise by equal steps; with the columns ``sequence`` where there are several;
-        ``state[k]``, the probability of state k averaged over the draws; then of symbols ``p[v]``, the probability of
-        each, and of numbers their ``mean`` and ``sd``, which has in it what is not known of states and
-        parameters. ``mcse_state[k]``, ``mcse_p[v]``, ``mcse_mean`` and ``mcse_sd`` are Monte Carlo standard
-        errors (NaN of a point estimate). Where the state is a number there are ``level`` and ``sd_level`` in
-        the place of probabilities, the same of other components, and the quantiles of the rows. A mean, an sd
-        or an error is NaN where the tails of the draws are too heavy for it: the column ``withheld`` and
-        ``attrs["withheld"]`` say which. Where draws do not agree what the states are, their probabilities are
-        NaN, and ``attrs["states_withheld"]`` says why: those of the observations do not depend on labels.
-
-        Of a regression with lags, mean, sd and quantiles of the rows and their errors, and drawn paths, ``path[1]``,
-        ...; ``attrs["stationary"]`` is the probability that the process settles down: all roots of its characteristic
-        polynomial lie outside the unit circle, the eigenvalues of the companion matrix within it. Its Monte Carlo error
-        is ``mcse_stationary``.
-
-    Raises
-    ------
-    Untrustworthy
-        When the fit failed its gate.
-    InputError, NumericalError
-        As `decode`; or ``steps`` is below 1.
-    """
-    steps = whole_number(steps, 1, "steps")
-    if not isinstance(source, Model) and lags.has_lags(Fit(source)):
-        lags.refuse_other_rows(new_data)
-        return lags.rows_ahead(source, steps, paths, seed)
-    if paths:
-        raise InputError(
-            "paths of rows to come are drawn of regressions with lags", "unknown_option", hint="leave it out"
-        )
-    if not isinstance(source, Model) and (rows := coming(Fit(source), new_data, options)) is not None:
-        fit = require_shown(source, LEVELS)
-        return forecasted(fit, fit.data, steps, rows)
-    if (levels := _of_levels(source, new_data, options)) is not None:
-        return forecasted(*levels, steps)
-    whole = decodable(source, new_data, options, need_states=False)  # refused where parameters are withheld
-    labels, K, kept = whole.data.get("symbol"), len(whole.states), list[np.ndarray]()
-
-    def ahead(params: Params, data: Arrays) -> np.ndarray:
-        """Return the states and means at some draws; keep both moments of each, to check their tails."""
-        states = whole.model.ahead(params, data, steps)
-        law = whole.model.rows_in(params, data, states)
-        if labels is not None:
-            return np.concatenate([states, law.mean()], axis=2)
-        kept.append(np.stack([law.mean(), law.var()], axis=-1))
-        return states
-
-    averaged = whole.average(ahead)
-    names, columns = sequences(whole.data, steps), _by_state(averaged, whole.states, "state", "mcse_state")
-    if whole.withheld:
-        columns = {name: np.full(len(values), np.nan) for name, values in columns.items()}
-    columns = times_ahead(whole.data, steps) | names | columns
-    about = {"states_withheld": whole.withheld} if whole.withheld else {}
-    if labels is not None:
-        rest = replace(averaged, probability=averaged.probability[:, K:], mcse=averaged.mcse[:, K:])
-        return frame_of(columns | _by_state(rest, labels, "p", "mcse_p"), "step", about, steps)
-    means, variances = np.moveaxis(np.concatenate(kept), -1, 0).reshape(2, *whole.shape, -1)
-    known = moments(means, variances, independent=whole.is_independent)
-    if whole.fitted is not None and whole.shape != (1, 1):  # at a single point the moments are those of the states
-        known = existing(known, whole.model.moments_below(whole.fitted))
-    return with_reasons(frame_of(columns | moment_columns(known), "step", about, steps), known.withheld)
-
-
-def _by_state(averaged: Assignments, labels: Any, name: str, error: str) -> dict[str, np.ndarray]:
+def by_state(averaged: Assignments, labels: Any, name: str, error: str) -> dict[str, np.ndarray]:
     """Name the first columns by the labels."""
     return labelled(name, labels, averaged.probability) | labelled(error, labels, averaged.mcse)

@@ -267,6 +267,27 @@ def forecasted(fit: Fit, data: Data, steps: int, new: Data | None = None) -> pd.
         if new.rows < steps:
             raise InputError(f"{steps} rows to come, and features of {new.rows}", "new_rows_unknown")
         new = replace(new, arrays=fit.model.inputs.split(new, steps)[0])
+    own = _forecasted(fit, data, steps, new)
+    return _judged_ahead(fit, own, _forecasted(reference_of(fit), data, steps, new)) if is_judged(fit) else own
+
+
+def _judged_ahead(fit: Fit, own: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
+    """Withhold numbers of rows to come that draws of the posterior do not agree on: the row's, and each component's."""
+    limits = limits_of(fit)
+    rows, gaps = moments_part(own, known, limits)
+    components = [name.removeprefix("sd_") for name in map(str, own) if name.startswith("sd_")]
+    moments_of = {
+        part: [(frame[part].to_numpy(), frame[f"sd_{part}"].to_numpy()) for frame in (own, known)]
+        for part in components
+    }
+    parts = [rows, *(Part((part, f"sd_{part}"), limits.moments_agree(*both)) for part, both in moments_of.items())]
+    refuse_if_none(own, parts, fit, LEVELS)
+    frame = only_agreeing(own, parts)
+    frame.attrs["judged"] = line_of(rows.agree, gaps.mean, gaps.sd, limits, "steps")
+    return frame
+
+
+def _forecasted(fit: Fit, data: Data, steps: int, new: Data | None) -> pd.DataFrame:
     of = LevelsOfFit.of(fit, data)
     parts = of.mixture(lambda params: of.model.parts_ahead(params, data, steps, new)).moments(np.inf)
     rows = of.mixture(lambda params: of.model.rows_ahead(params, data, steps, new))

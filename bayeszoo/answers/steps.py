@@ -12,18 +12,28 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayeszoo.answers.function import few_draws, function_moments, is_summed, points_of
+from bayeszoo.answers.judged import (
+    Limits,
+    answering,
+    is_judged,
+    limits_of,
+    moments_part,
+    reference_of,
+    refuse,
+    scores_of,
+)
 from bayeszoo.answers.law import new_rows
 from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError
 from bayeszoo.foundation import diagnostics
 from bayeszoo.model.cuts import CutTrees, OfCuts, Part
-from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
+_ANSWER = "steps of its function"
 NO_CUT, DIGITS = "no cut", 6
 """What stands for no first cut, and digits of a cut in the drawing of a tree."""
 
@@ -176,7 +186,8 @@ def steps(tree: xr.DataTree) -> Steps:
     Raises
     ------
     Untrustworthy
-        When the fit failed its gate.
+        When the fit failed its gate; or parameters of an approximation are off, and not all steps and probabilities
+        agree with those by draws of the posterior: they are of one function, and are judged together.
     InputError
         When the model has no steps.
 
@@ -191,13 +202,40 @@ def steps(tree: xr.DataTree) -> Steps:
     >>> answer.jumps["probability"].round(2).tolist()
     [0.11, 0.13, 0.85, 0.13, 0.11]
     """
-    fit = require_shown(tree, "steps of its function")
-    model, data = fit.model, fit.like
+    fit = answering(tree, _ANSWER)
+    model = fit.model
     if not isinstance(model, OfCuts):
         hint = "bz.function_values gives the values of any function"
         raise InputError(f"{model.name} has no function with steps", "no_capability", hint=hint)
+    own = _steps(fit, model)
+    if is_judged(fit) and not _agree(own, _steps(reference_of(fit), model), limits_of(fit)):
+        refuse(fit, _ANSWER)
+    return own
+
+
+def _steps(fit: Fit, model: OfCuts) -> Steps:
     points, weights, shape = _points(fit)
-    return Steps(fit.data, model.cut_trees(points, weights, data), weights, fit, model, shape)
+    return Steps(fit.data, model.cut_trees(points, weights, fit.like), weights, fit, model, shape)
+
+
+def _agree(own: Steps, known: Steps, limits: Limits) -> bool:
+    """Say whether all probabilities, the most probable tree and the function agree with the posterior's."""
+    nodes, others = (list(of.trees.tree.nodes()) for of in (own, known))
+    if [(part.feature, part.cut) for part in nodes] != [(part.feature, part.cut) for part in others]:
+        return False
+    leaves = (np.array([(part.mean, part.sd) for part in parts]).T for parts in (nodes, others))
+    if not limits.moments_agree(*((means, sds) for means, sds in leaves)).all():
+        return False
+    averages = (of.average(_probabilities(of.trees)) for of in (own, known))
+    if not limits.scores_agree(*(scores_of(p, np.nan_to_num(error)) for p, error in averages)).all():
+        return False
+    return own.function.empty or bool(moments_part(own.function, known.function, limits)[0].agree.all())
+
+
+def _probabilities(trees: CutTrees) -> np.ndarray:
+    """Return all probabilities at the points, (P, ...)."""
+    single = np.stack([trees.tree_probability, trees.most_probable], axis=1)
+    return np.concatenate([trees.anywhere, trees.first, trees.leaves[:, 1:], single], axis=1)
 
 
 def _points(fit: Fit) -> tuple[dict[str, np.ndarray], np.ndarray, tuple[int, int] | None]:

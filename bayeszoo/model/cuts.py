@@ -35,6 +35,12 @@ class Part:
     cut: float = np.nan
     sides: tuple[Part, ...] = ()
 
+    def nodes(self) -> Iterator[Part]:
+        """Iterate over all nodes, each before its sides."""
+        yield self
+        for side in self.sides:
+            yield from side.nodes()
+
     def leaves(self) -> Iterator[Part]:
         """Iterate over the leaves from left to right."""
         if not self.sides:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from bayeszoo.answers.decode import decode, forecast
+from bayeszoo.answers.decode import decode
+from bayeszoo.answers.forecast import forecast
 from bayeszoo.answers.lags import about_stationary, has_lags
 from bayeszoo.errors import InputError
 from bayeszoo.plots.families.levels import plot_levels

@@ -16,6 +16,7 @@ import numpy as np
 from bayeszoo.answers.clusters import Clusters, clusters
 from bayeszoo.answers.decode import decodable
 from bayeszoo.answers.function import function_along, has_interval
+from bayeszoo.answers.judged import has_withheld
 from bayeszoo.answers.time_tables import sequences
 from bayeszoo.answers.topics import TOPICS, topics
 from bayeszoo.data.read import Data
@@ -362,11 +363,10 @@ def _stays(known: _Estimates, K: int) -> list[str]:
 def _path(tree: xr.DataTree) -> np.ndarray | None:
     """Return the most probable state of each row, where finding it is quick."""
     fit = Fit(tree)
-    draws = next(iter(fit.draws().values())).shape[:2]
-    K = len(fit.model.coords(fit.data)["state"])
-    if int(np.prod(draws)) * fit.data.rows * K > MOST_CELLS:
-        return None
-    with suppress(Untrustworthy):  # `bayeszoo decode` has the rows that are not withheld
+    chains, draws = next(iter(fit.draws().values())).shape[:2]
+    if chains * draws * fit.data.rows * len(fit.model.coords(fit.data)["state"]) > MOST_CELLS or has_withheld(fit):
+        return None  # `bayeszoo decode` has the rows that are not withheld
+    with suppress(Untrustworthy):
         return np.asarray(decodable(tree, None, {}).average().label)
     return None
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from bayeszoo.answers.assign import assign
-from bayeszoo.answers.decode import decode, forecast
+from bayeszoo.answers.decode import decode
+from bayeszoo.answers.forecast import forecast
 from bayeszoo.answers.function import FAR, function_values
 from bayeszoo.answers.lags import about_stationary
 from bayeszoo.answers.predict import ERROR_OF_SUM, predict

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayeszoo.answers.decode import Decodable, decodable, decode
+from bayeszoo.answers.judged import has_withheld
 from bayeszoo.answers.topics import topics
 from bayeszoo.data.inputs import starts
 from bayeszoo.errors import InputError
@@ -18,6 +19,7 @@ from bayeszoo.inference.labels.align import flat, in_chunks
 from bayeszoo.model.base import Model
 from bayeszoo.plots.families.levels import name_rows
 from bayeszoo.plots.style import COLOURS, panels
+from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,7 +60,8 @@ def plot_states(
     matplotlib.figure.Figure
         The band of the probability given the parameters is between its 5% and 95% quantiles over draws; a point
         estimate has none. Real or count observations are drawn above, on the same axis of rows; dotted lines mark
-        starts of sequences.
+        starts of sequences. Where parameters are withheld there are no bands and no means of states, and what `decode`
+        withholds of a row is left out.
 
     Raises
     ------
@@ -70,16 +73,17 @@ def plot_states(
     decoded = decodable(source, new_data, options)
     frame = decode(source, new_data, **options)
     k = _chosen(decoded, frame, state)
-    shaded = None if truth is None else _shaded(truth, frame[f"smoothed[{decoded.states[k]}]"].to_numpy())
+    shaded = None if truth is None else _shaded(truth, frame[f"smoothed[{decoded.states[k]}]"])
+    has_parameters = isinstance(source, Model) or not has_withheld(Fit(source))
     numbers = "symbol" not in decoded.data
     heights = [2.2] * numbers + [2.4, 0.22 * decoded.model.K + 0.1]
     height = (sum(heights) + 0.9) / len(heights)
     figure, axes = panels(len(heights), 10, height, across=1, sharex=True, height_ratios=heights)
     if numbers:
-        _draw_numbers(axes[0], decoded, frame)
+        _draw_numbers(axes[0], decoded, frame, with_means=has_parameters)
     is_one = state is not None or truth is not None
     for j in [k] if is_one else range(decoded.model.K):
-        _draw_probability(axes[-2], decoded, frame, j, shaded)
+        _draw_probability(axes[-2], decoded, frame, j, shaded, with_band=has_parameters)
     axes[-2].set(ylim=(-0.02, 1.02), ylabel=f"P(state {decoded.states[k]})" if is_one else "P(state)")
     _place_legend(axes[-2], 3 if is_one else min(decoded.model.K, 8))
     _draw_path(axes[-1], decoded, frame)
@@ -103,7 +107,7 @@ def _chosen(decoded: Decodable, frame: pd.DataFrame, state: object) -> int:
     return named.index(str(state))
 
 
-def _shaded(truth: object, probability: np.ndarray) -> tuple[np.ndarray, str]:
+def _shaded(truth: object, probability: pd.Series) -> tuple[np.ndarray, str]:
     """Return which rows truly have this state, and the label of the truth."""
     names = np.asarray(truth)
     if names.shape != probability.shape:
@@ -111,7 +115,7 @@ def _shaded(truth: object, probability: np.ndarray) -> tuple[np.ndarray, str]:
     if names.dtype == bool:
         return names, "true"
     text = names.astype(str)
-    name = max(np.unique(text), key=lambda state: probability[text == state].mean())
+    name = probability.groupby(text).mean().idxmax()
     return text == name, f"true: {name}"
 
 
@@ -135,13 +139,13 @@ def _draw_band(axes: Axes, rows: np.ndarray, mean: np.ndarray, band: np.ndarray,
 
 
 def _draw_probability(
-    axes: Axes, decoded: Decodable, frame: pd.DataFrame, k: int, shaded: tuple[np.ndarray, str] | None
+    axes: Axes, decoded: Decodable, frame: pd.DataFrame, k: int, shaded: tuple[np.ndarray, str] | None, with_band: bool
 ) -> None:
     rows, label = frame.index.to_numpy(), decoded.states[k]
     if shaded is not None:
         axes.broken_barh(_spans(shaded[0]), (-0.02, 1.04), color=_TRUE, lw=0, label=shaded[1])
     colour = _colour(k)
-    if len(flat(decoded.draws)[next(iter(decoded.draws))]) > 1:
+    if with_band and len(flat(decoded.draws)[next(iter(decoded.draws))]) > 1:
         _draw_band(axes, rows, frame[f"smoothed[{label}]"].to_numpy(), _band(decoded, k), colour)
     axes.plot(rows, frame[f"smoothed[{label}]"], color=colour, lw=1.2, label=f"state {label}")
 
@@ -181,15 +185,17 @@ def _draw_path(axes: Axes, decoded: Decodable, frame: pd.DataFrame) -> None:
     axes.set(ylim=(len(lanes) - 0.5, -0.5), ylabel="Viterbi")
 
 
-def _draw_numbers(axes: Axes, decoded: Decodable, frame: pd.DataFrame) -> None:
-    """Draw the observations, and the mean of each row's state on the most probable path."""
+def _draw_numbers(axes: Axes, decoded: Decodable, frame: pd.DataFrame, with_means: bool) -> None:
+    """Draw the observations, grey where the state is withheld, and the mean of each row's state on the best path."""
     y, law = decoded.data["y"], decoded.model.rows_in(flat(decoded.draws), decoded.data, np.eye(decoded.model.K))
     seen, means = emissions.seen(y), np.atleast_2d(law.mean())  # known parameters have no axis of draws
-    path = frame["viterbi"].map({label: k for k, label in enumerate(decoded.states)}).to_numpy()
-    colours = [_colour(k) for k in path[seen]]
+    lanes = {label: k for k, label in enumerate(decoded.states)}
+    path = frame["viterbi"].map(lanes).fillna(-1).to_numpy().astype(int)
+    colours = ["0.6" if k < 0 else _colour(k) for k in path[seen]]
     axes.scatter(np.flatnonzero(seen) + 1, y[seen], s=9, c=colours, lw=0)
-    axes.step(frame.index, means.mean(axis=0)[path], where="mid", color="0.25", lw=1.5, label="mean of the state")
-    axes.legend(fontsize="small", loc="lower left", bbox_to_anchor=(0, 1), frameon=False, borderaxespad=0.1)
+    if with_means:
+        axes.step(frame.index, means.mean(axis=0)[path], where="mid", color="0.25", lw=1.5, label="mean of the state")
+        axes.legend(fontsize="small", loc="lower left", bbox_to_anchor=(0, 1), frameon=False, borderaxespad=0.1)
     axes.set_ylabel(decoded.data.columns.get("y", "y"), parse_math=False)
 
 

@@ -5,14 +5,17 @@ Figures are Matplotlib's, made without pyplot: ``figure.savefig("levels.png")``.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayeszoo.answers.decode import decode, forecast
+from bayeszoo.answers.decode import decode
+from bayeszoo.answers.forecast import forecast
 from bayeszoo.answers.levels import coming
 from bayeszoo.data.inputs import starts
 from bayeszoo.data.read import Data, read
+from bayeszoo.errors import Untrustworthy
 from bayeszoo.plots.style import panels, short
 from bayeszoo.results.stored import Fit
 
@@ -46,8 +49,8 @@ def plot_levels(
     Returns
     -------
     matplotlib.figure.Figure
-        Missing rows and forecast rows have 95% intervals of their predictions. Dotted lines mark starts of sequences.
-        Other components, such as slope and season, have a panel each.
+        Missing rows and forecast rows have 95% intervals of their predictions; what is withheld is left out. Dotted
+        lines mark starts of sequences. Other components, such as slope and season, have a panel each.
 
     Raises
     ------
@@ -74,9 +77,10 @@ def plot_levels(
         axes.plot(rows, np.asarray(truth), color="0.2", lw=1, ls="--", label="true level")
     last = len(rows)
     if len(first) == 1 and (steps or "features" not in frame):  # features of future rows are unknown
-        table = forecast(tree, steps or min(MOST_STEPS, max(1, last // 10)), future, **options)
-        _draw_next(axes, table, last + table.index.to_numpy())
-        last += len(table)
+        with suppress(*() if steps else (Untrustworthy,)):  # the picture of the rows needs no forecast
+            table = forecast(tree, steps or min(MOST_STEPS, max(1, last // 10)), future, **options)
+            _draw_next(axes, table, last + table.index.to_numpy())
+            last += len(table)
     axes.set(xlim=(0.5, last + 0.5))
     axes.set_ylabel(short(data.columns.get("y", "y")), parse_math=False)
     for panel in (axes, *below):
