@@ -20,7 +20,7 @@ from bayeszoo.answers.columns import with_reasons
 from bayeszoo.errors import Untrustworthy
 from bayeszoo.foundation.gate import MAX_MEAN_GAP, MAX_QUANTILE_GAP, MAX_SD_GAP, SHOWN_MEAN_GAP, SHOWN_SD_RATIO
 from bayeszoo.results.caveats import next_step, require_shown
-from bayeszoo.results.gaps import STATISTICS, Gaps, gaps_of
+from bayeszoo.results.gaps import STATISTICS, Gaps, gaps_of, statistics_of
 from bayeszoo.results.stored import Fit, dumps
 from bayeszoo.results.support import REFERENCE_DRAWS
 
@@ -269,6 +269,18 @@ def gaps_agree(gaps: Gaps, known: np.ndarray, limits: Limits) -> np.ndarray:
     with np.errstate(invalid="ignore"):
         near = gaps.quantile <= limits.quantile if limits.is_strict else True
     return limits.agree(gaps.mean, gaps.sd) & near & can_tell
+
+
+def agreeing_draws(fit: Fit, answer: str, draws: Callable[[Fit], np.ndarray]) -> np.ndarray:
+    """Return draws (draws, n) of quantities of a fit, NaN where mean, sd or quantiles disagree with the posterior's."""
+    own = draws(fit)
+    if not is_judged(fit):
+        return own
+    known = statistics_of(draws(reference_of(fit))[None])
+    agree = gaps_agree(gaps_of(statistics_of(own[None]), known), known, limits_of(fit))
+    if not agree.any():
+        refuse(fit, answer)
+    return np.where(agree, own, np.nan)
 
 
 def line_of(shown: np.ndarray, mean: np.ndarray, sd: np.ndarray, limits: Limits, noun: str = "rows") -> str:

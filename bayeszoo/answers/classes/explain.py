@@ -15,6 +15,7 @@ from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError
 from bayeszoo.model.base import Model
 from bayeszoo.results.caveats import require_shown
+from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,12 +63,13 @@ def explain(tree: xr.DataTree, new_data: object = None, *, row: int, **options: 
     >>> bool(abs(table["log_odds"].sum() - table.attrs["log_odds"]) < 1e-9)
     True
     """
-    fit = require_shown(tree, "explanations by it")
+    fit = Fit(tree)
     model = classifier(fit.model)
     if not is_closed(fit):
         known = "the log odds of features are of exact fits of class and features"
         problem = f"{known}, and this is {model.name} by {fit.method}"
         raise InputError(problem, "no_closed_form", hint="fit naive_bayes by exact")
+    require_shown(tree, "explanations by it")
     data = rows_asked(fit, new_data, options)
     place = _place(data, row)
     own = model.inputs.reordered(data, np.array([place]))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayeszoo.answers.judged import agreeing_draws, answering
 from bayeszoo.answers.law import points_of_groups
 from bayeszoo.comparison.compare import names_of
 from bayeszoo.data.inputs.groups.lines import CODE
@@ -23,7 +24,6 @@ from bayeszoo.model.linear_predictor import Feature, LinearPredictor, has_slopes
 from bayeszoo.model.observable import Classifies
 from bayeszoo.plots.drawable import colours
 from bayeszoo.plots.style import COLOURS, panels, short, wrapped
-from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import summarize
 
@@ -44,7 +44,7 @@ _QUANTILES = ("q025", "q975")
 
 
 def _regression(tree: xr.DataTree, answer: str) -> tuple[Fit, LinearPredictor]:
-    fit = require_shown(tree, f"{answer} by it")
+    fit = answering(tree, f"{answer} by it")
     if not has_slopes(fit.model):
         raise InputError(
             f"{answer} need a regression with a weight for each term, and {fit.model.name} is none", "not_a_regression"
@@ -120,7 +120,8 @@ def effects(tree: xr.DataTree, group: str | None = None) -> pd.DataFrame:
 
     The index has ``feature`` and its value ``x``, or its level; columns are ``mean``, and ``q025`` and ``q975`` of its
     posterior, which a point estimate does not have. A feature with few values has only these values. Interactions
-    change with their features. Raises the errors of `slopes`, and `InputError` if the group does not exist.
+    change with their features. Where parameters of an approximation are off, effects that disagree with draws of the
+    posterior are NaN. Raises the errors of `slopes`, and `InputError` if the group does not exist.
     """
     import pandas as pd
 
@@ -132,7 +133,8 @@ def effects(tree: xr.DataTree, group: str | None = None) -> pd.DataFrame:
         )
     varied = {name: _varied(X, feature) for name, feature in features.items()}
     rows = np.concatenate([rows for _, rows in varied.values()])
-    mean = _means(fit, model, {"X": rows, "feature": fit.data["feature"]}, group)
+    places = {"X": rows, "feature": fit.data["feature"]}
+    mean = agreeing_draws(fit, "effects by it", lambda of: _means(of, model, places, group))
     band = np.full((2, len(rows)), np.nan)
     if fit.kind != "point estimate":
         band = np.quantile(mean, [0.025, 0.975], axis=0)
@@ -224,17 +226,23 @@ def explained(tree: xr.DataTree) -> dict[str, float]:
     the noise (Gelman, Goodrich, Gabry and Vehtari 2019). A point estimate has only the mean. Raises the errors of
     `slopes`, and `InputError` if the noise has no variance.
     """
-    fit = require_shown(tree, "R2 by it")
+    fit = answering(tree, "R2 by it")
     model = fit.model
     if not (has_slopes(model) and model.has_identity_link):
         raise InputError(f"R2 needs a linear model, and {model.name} is none", "no_r2")
-    draws = fit.pooled()
+    R2 = agreeing_draws(fit, "R2 by it", _shares_explained)
+    interval = np.quantile(R2, [0.025, 0.975]).tolist() if len(R2) > 1 else [np.nan, np.nan]
+    return {"mean": float(R2.mean()), **dict(zip(_QUANTILES, interval, strict=True))}
+
+
+def _shares_explained(fit: Fit) -> np.ndarray:
+    """Return R2 at a selection of draws, (draws, 1)."""
+    draws, model = fit.pooled(), fit.model
+    assert has_slopes(model)
     size = len(next(iter(draws.values())))
     selection = {name: values[:: -(-size * fit.data.rows // AT_ONCE)] for name, values in draws.items()}
     law = model.likelihood(selection, fit.data)
     of_means, of_noise = np.var(law.mean(), axis=-1, ddof=1), np.mean(law.var() + 0 * law.mean(), axis=-1)
     if not np.isfinite(of_noise).all():
         raise InputError("R2 needs a variance of the noise", "no_r2", hint="with nu > 2 it has one")
-    R2 = of_means / (of_means + of_noise)
-    interval = np.quantile(R2, [0.025, 0.975]).tolist() if size > 1 else [np.nan, np.nan]
-    return {"mean": float(R2.mean()), **dict(zip(_QUANTILES, interval, strict=True))}
+    return np.asarray(of_means / (of_means + of_noise))[:, None]

@@ -6,17 +6,19 @@ None depends on the labels or the rotation of the factors of a draw. Figures are
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from bayeszoo.answers.judged import agreeing_draws, answering, gaps_agree, is_judged, limits_of, reference_of, refuse
 from bayeszoo.errors import InputError
 from bayeszoo.families.factors import steps
 from bayeszoo.families.factors.base import latent_posterior, principal_axes, procrustes
+from bayeszoo.foundation.blocks import AT_ONCE
 from bayeszoo.foundation.named import Params
 from bayeszoo.plots.style import panels
-from bayeszoo.results.caveats import require_shown
+from bayeszoo.results.gaps import gaps_of, statistics_of
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+_PICTURES, _OF_ROWS = "pictures of it", ("mean", "loadings", "variance")
 BAND = (0.025, 0.975)
 """Quantiles over draws at the ends of intervals."""
 MOST_DRAWS = 400
@@ -58,8 +61,9 @@ def plot_scree(tree: xr.DataTree) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        Posterior medians with 95% intervals. The sample covariance has divisor N; if numbers are missing, each of its
-        entries is from the rows with both columns. The dotted line is the median variance of the noise.
+        Posterior medians with 95% intervals; those of an approximation that draws of the posterior do not agree on are
+        left out. The sample covariance has divisor N; if numbers are missing, each of its entries is from the rows with
+        both columns. The dotted line is the median variance of the noise.
 
     Raises
     ------
@@ -68,19 +72,23 @@ def plot_scree(tree: xr.DataTree) -> Figure:
     Untrustworthy
         When it failed its gate.
     """
-    params = _flat(tree, ("loadings", "variance"))
-    of_fit, stats = eigenvalues(params), Fit(tree).stats
+    of_fit, stats = _shown(tree, ("loadings", "variance"), _eigenvalues_and_noise), Fit(tree).stats
+    of_fit, noise = of_fit[:, :-1], of_fit[:, -1]
     figure, axes = _figure(tree)
     ranks = np.arange(1, of_fit.shape[1] + 1)
     sample = np.linalg.eigvalsh(steps.pairwise_covariance(stats))[::-1]
     axes.plot(ranks + 0.12, sample, "D", color=_DATA, ms=4, mfc="none", label="of the sample")
     _intervals(axes, ranks - 0.12, of_fit, "of the fit")
-    axes.axhline(float(np.median(params["variance"])), color="0.5", lw=0.8, ls=":", label="variance of the noise")
+    axes.axhline(float(np.median(noise)), color="0.5", lw=0.8, ls=":", label="variance of the noise")
     if np.all(sample > 0):
         axes.set_yscale("log")
     axes.set(xlabel="rank", ylabel="eigenvalue of the covariance", xticks=ranks)
     axes.legend(fontsize="small", frameon=False)
     return figure
+
+
+def _eigenvalues_and_noise(params: Params) -> np.ndarray:
+    return np.c_[eigenvalues(params), params["variance"]]
 
 
 def eigenvalues(params: Params) -> np.ndarray:
@@ -114,7 +122,7 @@ def plot_ard(tree: xr.DataTree) -> Figure:
     """
     from scipy.stats import gamma
 
-    alpha, model = np.sort(_flat(tree, ("alpha",))["alpha"], axis=1), Fit(tree).model
+    alpha, model = _shown(tree, ("alpha",), lambda params: np.sort(params["alpha"], axis=1)), Fit(tree).model
     figure, axes = _figure(tree)
     shape, rate = model.prior(len(Fit(tree).observed["column"])).relevance  # type: ignore[attr-defined, index]
     low, median, high = gamma(shape, scale=1 / rate).ppf([BAND[0], 0.5, BAND[1]])
@@ -144,7 +152,8 @@ def plot_biplot(tree: xr.DataTree, *, axes: tuple[int, int] = (1, 2), groups: Se
     matplotlib.figure.Figure
         The loadings of each draw, and the factors, are rotated to the principal axes of the mean covariance
         (Procrustes). Bars are one standard deviation of a row's factors, for at most 300 rows. Pale points are the
-        arrow heads of at most 100 draws. Arrows have their own scale, on the right and top.
+        arrow heads of at most 100 draws. Arrows have their own scale, on the right and top. Rows and columns of an
+        approximation that draws of the posterior do not agree on along both axes are left out.
 
     Raises
     ------
@@ -153,17 +162,18 @@ def plot_biplot(tree: xr.DataTree, *, axes: tuple[int, int] = (1, 2), groups: Se
     Untrustworthy
         When the fit failed its gate.
     """
-    params, Y = _flat(tree, ("mean", "loadings", "variance")), np.asarray(Fit(tree).data["Y"])
-    q = params["loadings"].shape[2]
+    fit = answering(tree, _PICTURES)
+    q, rows = _named(fit, _OF_ROWS)["loadings"].shape[2], fit.data.rows
     if len(axes) != 2 or axes[0] == axes[1] or not all(isinstance(axis, int) and 1 <= axis <= q for axis in axes):
         raise InputError(
             f"axes must be two different numbers from 1 to {q}, got {axes}",
             "out_of_range",
             hint="a biplot needs q >= 2",
         )
-    if groups is not None and len(groups) != len(Y):
-        raise InputError(f"groups has {len(groups)} entries, there are {len(Y)} rows", "wrong_shape")
-    chosen, along_axes = [axis - 1 for axis in axes], biplot(params, Y)
+    if groups is not None and len(groups) != rows:
+        raise InputError(f"groups has {len(groups)} entries, there are {rows} rows", "wrong_shape")
+    chosen = [axis - 1 for axis in axes]
+    along_axes = _agreeing_biplot(fit, chosen)
     figure, panel = _figure(tree, 6.4, 6.0)
     _draw_rows(panel, along_axes, chosen, None if groups is None else np.asarray(groups).astype(str))
     _draw_columns(panel, along_axes.loadings[..., chosen], [str(name) for name in Fit(tree).data["column"]])
@@ -171,15 +181,32 @@ def plot_biplot(tree: xr.DataTree, *, axes: tuple[int, int] = (1, 2), groups: Se
     return figure
 
 
-def biplot(params: Params, Y: np.ndarray) -> Biplot:
-    """Return scores of rows (rows, D) and loadings of all draws along the principal axes of the mean covariance."""
-    selection = {name: values[:: -(-len(values) // MOST_DRAWS)] for name, values in params.items()}
+def biplot(params: Params, Y: np.ndarray, most: int = MOST_DRAWS) -> Biplot:
+    """Return scores (rows, q) and loadings at ``most`` draws along the principal axes of the mean covariance."""
+    selection = {name: values[:: -(-len(values) // most)] for name, values in params.items()}
     turn = procrustes(selection["loadings"], principal_axes(selection["loadings"]))
     latent = latent_posterior(selection, Y)
     means = latent.mean @ turn
     covariance = turn[:, None].mT @ latent.covariance @ turn[:, None]
     variance = np.diagonal(covariance, axis1=-2, axis2=-1).mean(axis=0) + means.var(axis=0)
     return Biplot(means.mean(axis=0), np.sqrt(variance), selection["loadings"] @ turn)
+
+
+def _agreeing_biplot(fit: Fit, chosen: list[int]) -> Biplot:
+    """Return the biplot of a fit, NaN for rows and columns that draws of the posterior put elsewhere."""
+    Y = np.asarray(fit.data["Y"])
+    if not is_judged(fit):
+        return biplot(_named(fit, _OF_ROWS), Y)
+    most = max(MOST_DRAWS, AT_ONCE // Y.size)  # the errors of few draws would pass for those of the approximation
+    own, known = (biplot(_named(of, _OF_ROWS), Y, most) for of in (fit, reference_of(fit)))
+    limits = limits_of(fit)
+    moments = ((of.scores[:, chosen], of.score_sd[:, chosen]) for of in (own, known))
+    rows = limits.moments_agree(*moments).all(axis=1, keepdims=True)
+    statistics, others = (statistics_of(of.loadings[None][..., chosen]) for of in (own, known))
+    columns = gaps_agree(gaps_of(statistics, others), others, limits).all(axis=1, keepdims=True)
+    if not (rows.any() or columns.any()):
+        refuse(fit, _PICTURES)
+    return Biplot(np.where(rows, own.scores, np.nan), own.score_sd, np.where(columns, own.loadings, np.nan))
 
 
 def _draw_rows(panel: Axes, along_axes: Biplot, chosen: list[int], groups: np.ndarray | None) -> None:
@@ -200,13 +227,17 @@ def _draw_columns(panel: Axes, loadings: np.ndarray, names: list[str]) -> None:
 
     mean = loadings.mean(axis=0)
     reach = max(np.abs(panel.get_xlim()).max(), np.abs(panel.get_ylim()).max())
-    scale = 0.75 * reach / max(float(np.abs(mean).max()), np.finfo(float).tiny)
+    if np.isnan(mean).all():
+        return
+    scale = 0.75 * reach / max(float(np.nanmax(np.abs(mean))), np.finfo(float).tiny)
     panel.set(xlim=(-reach, reach), ylim=(-reach, reach))
     if len(loadings) > 1:
         heads = (loadings[:: -(-len(loadings) // MOST_HEADS)] * scale).reshape(-1, 2)
         panel.plot(heads[:, 0], heads[:, 1], ".", color=_PALE, ms=2, alpha=0.5, zorder=3)
     halo = [withStroke(linewidth=2.5, foreground="white")]
     for (x, y), name in zip(mean * scale, names, strict=True):
+        if np.isnan(x):
+            continue
         panel.annotate("", (x, y), (0, 0), arrowprops={"arrowstyle": "->", "color": _DARK, "lw": 1.3}, zorder=4)
         words = panel.text(1.05 * x, 1.05 * y, name, color=_DARK, fontsize="small", parse_math=False, zorder=5)
         words.set(ha="left" if x >= 0 else "right", va="bottom" if y >= 0 else "top", path_effects=halo)
@@ -228,11 +259,16 @@ def _figure(tree: xr.DataTree, width: float = 5.2, height: float = 3.6) -> tuple
     return figure, axes
 
 
-def _flat(tree: xr.DataTree, names: tuple[str, ...]) -> dict[str, np.ndarray]:
+def _shown(tree: xr.DataTree, names: tuple[str, ...], quantities: Callable[[Params], np.ndarray]) -> np.ndarray:
+    """Return draws (draws, n) of quantities of named parameters; NaN where those of an approximation are withheld."""
+    return agreeing_draws(answering(tree, _PICTURES), _PICTURES, lambda fit: quantities(_named(fit, names)))
+
+
+def _named(fit: Fit, names: tuple[str, ...]) -> dict[str, np.ndarray]:
     """Return the draws of named parameters, pooled over chains."""
-    draws = require_shown(tree, "pictures of it").pooled()
+    draws = fit.pooled()
     if missing := [name for name in names if name not in draws]:
         raise InputError(
-            f"{tree.attrs['model']} has no {missing[0]}", "no_capability", hint="give a fit of ppca or bayesian_pca"
+            f"{fit.model.name} has no {missing[0]}", "no_capability", hint="give a fit of ppca or bayesian_pca"
         )
     return {name: draws[name] for name in names}
