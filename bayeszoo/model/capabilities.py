@@ -24,11 +24,19 @@ from bayeszoo.model.sequential import Sequential
 from bayeszoo.model.steps import Chart, Coordinates, Expectation, GibbsChain
 
 if TYPE_CHECKING:
-    from bayeszoo.distributions.posterior import Posterior
+    from bayeszoo.distributions.posterior import Marginal, Posterior
     from bayeszoo.foundation.gate import Check
 
 
-class EM(Model):
+class PriorDensity(Model):
+    """The density of the prior is known, other than by PyMC."""
+
+    @abstractmethod
+    def log_prior(self, params: Params, data: Any) -> Any:
+        """Return the log density of the prior; leading axes of the parameters are draws."""
+
+
+class EM(PriorDensity):
     """EM finds the mode of the posterior, and under a flat prior that of the likelihood.
 
     ``data`` are the rows, or the statistics of a model that is `Sufficient`.
@@ -48,10 +56,6 @@ class EM(Model):
 
         In the constrained space, no Jacobian. Raises `NumericalError` where there is no maximum.
         """
-
-    @abstractmethod
-    def log_prior(self, params: Params, data: Any) -> Any:
-        """Return the log density of the prior; leading axes of the parameters are draws."""
 
     @abstractmethod
     def free_parameters(self, stats: Statistics) -> int:
@@ -198,6 +202,10 @@ class Enumerable(Latent):
     def with_labels(self, partition: np.ndarray, data: Arrays, rng: np.random.Generator) -> np.ndarray:
         """Draw the component of each row given a partition; by default clusters keep their numbers."""
         return partition
+
+    def marginals_over(self, partitions: np.ndarray, probabilities: np.ndarray, data: Arrays) -> dict[str, Marginal]:
+        """Return exact marginals of parameters, from the posterior of partitions (M, rows); none by default."""
+        return {}
 
     def latents(self, data: Arrays) -> int:
         """Return the number of latent variables."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import lazy_loader
@@ -105,20 +105,12 @@ class DirichletProcessMixture(GaussianMixtureModel, Collapsed, family=True):
         """Return log p(y, partition), summed over the sticks of its clusters, (M,)."""
         prior = self.prior(data)
         sticks = _sticks(prior)
-        most = int(partitions.max(initial=-1)) + 1
-        counts = np.stack([np.sum(partitions == k, axis=1) for k in range(most)], axis=1)
-        sizes = np.sort(counts, axis=1)[:, ::-1]
-        distinct, index = np.unique(sizes, axis=0, return_inverse=True)
-        of_sizes = [sticks.labels(tuple(row[row > 0].tolist())).log_probability for row in distinct]
-        return np.array(of_sizes)[index.ravel()] + log_evidence_of(prior.law[:most], data, partitions)
+        return log_partitions(prior.law, partitions, data, lambda sizes: sticks.labels(sizes).log_probability)
 
     def with_labels(self, partition: np.ndarray, data: Arrays, rng: np.random.Generator) -> np.ndarray:
         """Draw the stick of each cluster of a partition."""
-        sticks = _sticks(self.prior(data))
-        sizes = np.bincount(partition)
-        order = np.argsort(-sizes, kind="stable")
-        places = sticks.labels(tuple(sizes[order].tolist())).draw(rng)
-        return places[np.argsort(order)][partition]
+        sizes, cluster = by_size(partition)
+        return _sticks(self.prior(data)).labels(sizes).draw(rng)[cluster]
 
     def gibbs(self, data: Arrays, rng: np.random.Generator) -> SplitMergeChain:
         """Return a chain over the clusters of the rows, parameters integrated out."""
@@ -164,6 +156,31 @@ class SplitMergeChain(MixtureChain):
         """Draw the parameters given the clusters."""
         self._params = self._drawn(self._prior.updated(self._stats))
         return self._params
+
+
+def by_size(partition: np.ndarray) -> tuple[tuple[int, ...], np.ndarray]:
+    """Return the sizes of the clusters, largest first, and the place in them of each row's cluster, (rows,)."""
+    sizes = np.bincount(partition)
+    order = np.argsort(-sizes, kind="stable")
+    return tuple(sizes[order].tolist()), np.argsort(order)[partition]
+
+
+def log_partitions(
+    law: GaussianComponents, partitions: np.ndarray, data: Arrays, log_sizes: Callable[[tuple[int, ...]], float]
+) -> np.ndarray:
+    """Return log p(y, partition), (M,), from the log probability of clusters of given sizes, largest first."""
+    most = int(partitions.max(initial=-1)) + 1
+    distinct, index = distinct_sizes(partitions)
+    of_sizes = np.array([log_sizes(sizes) for sizes in distinct])
+    return of_sizes[index] + log_evidence_of(law[:most], data, partitions)
+
+
+def distinct_sizes(partitions: np.ndarray) -> tuple[list[tuple[int, ...]], np.ndarray]:
+    """Return the distinct sizes of clusters, largest first, and the index of each partition's sizes, (M,)."""
+    counts = [np.sum(partitions == k, axis=1) for k in range(int(partitions.max(initial=-1)) + 1)]
+    sizes = np.sort(np.reshape(counts, (-1, len(partitions))).T, axis=1)[:, ::-1]
+    distinct, index = np.unique(sizes, axis=0, return_inverse=True)
+    return [tuple(row[row > 0].tolist()) for row in distinct], index.ravel()
 
 
 def _sticks(prior: MixturePrior) -> Sticks:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
@@ -16,7 +16,18 @@ from bayeszoo.distributions.conjugate.categorical import Categorical
 from bayeszoo.distributions.posterior import Marginal
 from bayeszoo.distributions.statistics.counts import Counts
 from bayeszoo.errors import NumericalError
+from bayeszoo.foundation.blocks import blocks
 from bayeszoo.foundation.named import Arrays, Params
+
+_CELLS = 2**18
+"""Most numbers in a table of sets of clusters."""
+
+
+def drawn(pairs: np.ndarray, size: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    """Draw weights, (*size, ..., K), from the concentrations (..., K - 1, 2) of each break and what is left of it."""
+    broken, left = np.moveaxis(dirichlet.draw_dirichlet(pairs, size, rng), -1, 0)
+    ones = np.ones((*broken.shape[:-1], 1))
+    return np.append(ones, np.cumprod(left, axis=-1), axis=-1) * np.append(broken, ones, axis=-1)
 
 
 def later(values: np.ndarray) -> np.ndarray:
@@ -111,15 +122,12 @@ class Sticks(Categorical):
 
     def rvs(self, size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Draw weights, (*size, K)."""
-        broken, left = np.moveaxis(dirichlet.draw_dirichlet(self.pairs, size, rng), -1, 0)
-        ones = np.ones((*size, 1))
-        before = np.concatenate([ones, np.cumprod(left, axis=-1)], axis=-1)
-        return {self.names[0]: before * np.concatenate([broken, ones], axis=-1)}
+        return {self.names[0]: drawn(self.pairs, size, rng)}
 
     def marginals(self) -> dict[str, Marginal]:
         """Return means and standard deviations of the weights, products of Beta variables."""
         mean = self._moments(1)
-        return {self.names[0]: _Products(mean, np.sqrt(np.maximum(self._moments(2) - mean**2, 0.0)))}
+        return {self.names[0]: Products(mean, np.sqrt(np.maximum(self._moments(2) - mean**2, 0.0)))}
 
     def within(self) -> dict[str, Callable[[], np.ndarray]]:
         """Return the covariance matrix of the weights."""
@@ -148,24 +156,28 @@ class Sticks(Categorical):
         return self._labels[sizes]
 
 
-class _Products(NamedTuple):
+class Products(NamedTuple):
     """Products of independent Beta variables: their quantiles have no closed form."""
 
     means: np.ndarray
     sds: np.ndarray
 
     def mean(self) -> np.ndarray:
+        """Return the means."""
         return self.means
 
     def std(self) -> np.ndarray:
+        """Return the standard deviations."""
         return self.sds
 
     def cdf(self, x: Any, /) -> Any:
+        """Refuse."""
         raise NumericalError(
             "a weight broken off a stick has no distribution function in closed form", "no_closed_form"
         )
 
     def ppf(self, q: Any, /) -> Any:
+        """Refuse."""
         raise NumericalError("a weight broken off a stick has no quantiles in closed form", "no_closed_form")
 
 
@@ -183,24 +195,8 @@ class Labels(NamedTuple):
     @classmethod
     def of(cls, sticks: Sticks, sizes: tuple[int, ...]) -> Labels:
         """Sum from the last stick backwards, in time K c 2**c for c clusters and K sticks."""
-        count, K = len(sizes), len(sticks.alpha)
-        sets = np.arange(2**count)
-        is_in = (sets[:, None] >> np.arange(count)) & 1
-        rows = sum(sizes) - is_in @ np.array(sizes, dtype=np.float64)  # on this stick or later
-        log_left = [np.where(rows == 0, 0.0, -np.inf)]
-        terms: list[np.ndarray] = []
-        for k in reversed(range(K)):
-            at_stick = np.append(np.array(sizes, dtype=np.float64), 0.0)
-            after = np.maximum(rows[:, None] - at_stick, 0.0)
-            of_break = np.zeros(after.shape)
-            if k < K - 1:
-                counts = np.stack([at_stick + np.zeros(after.shape), after], axis=-1)
-                of_break = dirichlet.log_dirichlet_ratio(sticks.pairs[k], counts)
-            following = np.append(sets[:, None] | (1 << np.arange(count)), sets[:, None], axis=1)
-            is_new = np.append(is_in == 0, np.ones((len(sets), 1), dtype=bool), axis=1)
-            terms.insert(0, np.where(is_new, of_break + log_left[0][following], -np.inf))
-            log_left.insert(0, np.logaddexp.reduce(terms[0], axis=1))
-        return cls(log_left, terms)
+        steps = [*_from_last_stick(sticks.pairs, sizes)][::-1]
+        return cls([left for left, _ in steps], [terms for _, terms in steps])
 
     @property
     def log_probability(self) -> float:
@@ -216,3 +212,44 @@ class Labels(NamedTuple):
             if cluster < count:
                 places[cluster], before = k, before | (1 << cluster)
         return places
+
+
+def _from_last_stick(pairs: np.ndarray, sizes: tuple[int, ...]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield ``log_left`` and ``terms`` of `Labels`, from the last stick; pairs (..., K - 1, 2) have leading axes."""
+    count, K = len(sizes), pairs.shape[-2] + 1
+    sets = np.arange(2**count)
+    is_in = (sets[:, None] >> np.arange(count)) & 1
+    rows = sum(sizes) - is_in @ np.array(sizes, dtype=np.float64)  # on this stick or later
+    at_stick = np.append(np.array(sizes, dtype=np.float64), 0.0)
+    after = np.maximum(rows[:, None] - at_stick, 0.0)
+    counts = np.stack([at_stick + np.zeros(after.shape), after], axis=-1)
+    following = np.append(sets[:, None] | (1 << np.arange(count)), sets[:, None], axis=1)
+    is_new = np.append(is_in == 0, np.ones((len(sets), 1), dtype=bool), axis=1)
+    log_left = np.where(rows == 0, 0.0, -np.inf) + np.zeros((*pairs.shape[:-2], 1))
+    of_break: Any = 0.0  # nothing is left of the last stick
+    for k in reversed(range(K)):
+        if k < K - 1 and not (k < K - 2 and np.array_equal(pairs[..., k, :], pairs[..., k + 1, :])):
+            of_break = dirichlet.log_dirichlet_ratio(pairs[..., k, None, None, :], counts)
+        terms = np.where(is_new, of_break + log_left[..., following], -np.inf)
+        log_left = np.logaddexp.reduce(terms, axis=-1)
+        yield log_left, terms
+
+
+def equal_breaks(alpha: np.ndarray, sticks: int) -> np.ndarray:
+    """Return the concentrations of the breaks of a process, at each alpha (...): (..., K - 1, 2)."""
+    pairs = np.stack([np.ones(np.shape(alpha)), np.asarray(alpha, dtype=np.float64)], axis=-1)
+    return np.repeat(pairs[..., None, :], sticks - 1, axis=-2)
+
+
+def log_clusters(alpha: np.ndarray, sticks: int, sizes: tuple[int, ...]) -> np.ndarray:
+    """Return the log probability of clusters of these sizes, summed over their sticks, at each alpha (P,)."""
+    parts = blocks(len(alpha), len(sizes) * 2 ** len(sizes), _CELLS)
+    steps = ([*_from_last_stick(equal_breaks(alpha[part], sticks), sizes)][-1] for part in parts)
+    return np.concatenate([log_left[:, 0] for log_left, _ in steps])
+
+
+def log_density_at(alpha: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the log density of weights (..., K) of a process at each alpha (...)."""
+    breaks = weights.shape[-1] - 1
+    of_one = Sticks.of(1.0, breaks + 1).log_each({"weights": weights})
+    return np.asarray(of_one + breaks * np.log(alpha) + (alpha - 1) * np.log(weights[..., -1]))

@@ -17,6 +17,7 @@ import scipy
 
 from bayeszoo.data.inputs import Series
 from bayeszoo.data.read import read
+from bayeszoo.distributions.posterior import Marginal
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.foundation.named import Arrays
@@ -178,6 +179,13 @@ class Enumeration:
         for p, indicators in self._indicators():
             probabilities += np.bincount(indicators.any(axis=2).sum(axis=0), p, minlength=len(probabilities))
         return probabilities
+
+    @cached_property
+    def marginals(self) -> dict[str, Marginal]:
+        """The exact posteriors of parameters that have no labels, with mean, std, cdf and ppf, if the model has any."""
+        if not self.model.sums_partitions():
+            return {}
+        return self.model.marginals_over(self._partitions, self.probabilities, self.data)
 
     def log_predictive(self, new_data: Any, **options: Any) -> np.ndarray:
         """Return log p(y_new | y) of each new row by itself, shape (new rows,), in nats.

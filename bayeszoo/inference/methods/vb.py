@@ -21,7 +21,7 @@ from bayeszoo.inference.engine.ascent import RESTARTS, Effort, search
 from bayeszoo.inference.engine.maxima import Search
 from bayeszoo.inference.problem import LOG_WEIGHT, Outcome, Problem
 from bayeszoo.model.base import Model
-from bayeszoo.model.capabilities import EM, LogConcave, Sufficient, Variational, rows_have_parameters
+from bayeszoo.model.capabilities import LogConcave, PriorDensity, Sufficient, Variational, rows_have_parameters
 from bayeszoo.model.density import log_rows
 from bayeszoo.model.many_files.rows import expected, from_sample, of_each, of_sample, some_of
 from bayeszoo.model.steps import Expectation
@@ -168,7 +168,7 @@ def _log_joint(problem: Problem, sample: Params) -> np.ndarray:
         rows = problem.model.concave(problem.data)
         return rows.joint_values(rows.place(sample)) - rows.log_volume
     likelihood = _log_likelihood(problem, sample)
-    if likelihood is None or not isinstance(problem.model, EM):
+    if likelihood is None or not isinstance(problem.model, PriorDensity):
         points = ({name: values[i] for name, values in sample.items()} for i in range(_length(sample)))
         density = problem.density
         return np.array([density.constrained_joint(density.unconstrain(point))[0] for point in points])
