@@ -308,7 +308,7 @@ def over(model: Model, priors: Mapping[str, Prior | str]) -> Model:
     -------
     Model
         With a closed form it is fitted by exact (full Bayes), map, and mle (empirical Bayes); the
-        others by gibbs.
+        others by gibbs, a Dirichlet process also by vb, and of few rows by enumerate.
 
     Raises
     ------

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from bayeszoo.errors import Caution, InputError, Untrustworthy
 from bayeszoo.foundation import check_names
 from bayeszoo.foundation.gate import AGREEMENT, APART, STRUCTURAL, care_may_help
-from bayeszoo.model.capabilities import Collapsed, PointMasses, Variational, is_exact
+from bayeszoo.model.capabilities import Collapsed, Gibbs, PointMasses, Variational, is_exact
+from bayeszoo.model.over_draws import OverDrawn
 from bayeszoo.model.quadrature_limits import beyond_quadrature
 from bayeszoo.results.stored import Fit
 
@@ -148,6 +149,6 @@ def _other_methods(fit: Fit) -> list[str]:
     exact = is_exact(type(model)) and not beyond_quadrature(model, fit.data)
     samplers = ["gibbs"] * gibbs + ["nuts"]
     others = ["vb"] * vb + samplers + ["smc"] if fit.kind == "sampled" else samplers + ["vb"] * vb
-    if isinstance(model, PointMasses):  # there is no density to follow
-        others = ["gibbs"] * gibbs
+    if isinstance(model, PointMasses | OverDrawn):  # there is no density to follow
+        others = ["gibbs"] * isinstance(model, Gibbs) + ["vb"] * vb
     return [method for method in ["exact"] * exact + others if method != fit.method]

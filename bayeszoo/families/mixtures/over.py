@@ -23,11 +23,13 @@ from bayeszoo.distributions.statistics.counts import Counts
 from bayeszoo.errors import InputError
 from bayeszoo.families.mixtures.concentration import Concentrated, Concentration, concentration_of
 from bayeszoo.families.mixtures.dirichlet_process import (
+    MAX_ERROR,
     DirichletProcessMixture,
     SplitMergeChain,
     by_size,
     distinct_sizes,
     log_partitions,
+    sticks_for,
     truncation_error,
 )
 from bayeszoo.families.mixtures.sticks import Sticks, log_density_at
@@ -181,6 +183,8 @@ class OverProcess(OverDrawn, Enumerable, Variational, PriorDensity, Observable, 
         error = truncation_error(alpha, self.K, len(data["Y"]))
         held = f"{self.K} sticks stand for infinitely many: at alpha {alpha:.3g}, the {HIGH:.0%} quantile of its "
         held += f"prior, the distribution of the rows is off by at most {error:.1g}"
+        if error > MAX_ERROR:
+            held += f"; a model with K={sticks_for(alpha, len(data['Y']))} takes it below {MAX_ERROR:g}"
         return (held, *self.base.remarks(stats, data)[1:])
 
     # Rows, given the parameters
