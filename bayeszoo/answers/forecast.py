@@ -181,7 +181,7 @@ def _judged(fit: Fit, frame: pd.DataFrame, own: _Ahead, whole: Decodable, steps:
         parts.append(Part(_starting(frame, "state["), agree, "state"))
     refuse_if_none(frame, parts, fit, _FORECASTS)
     frame = only_agreeing(frame, parts)
-    frame.attrs["judged"] = line_within(np.all([part.agree for part in parts], axis=0), "", limits, "steps")
+    frame.attrs["judged"] = line_within(parts[0].agree, "", limits, "steps")
     return frame
 
 
