@@ -186,6 +186,17 @@ def test_all_chains_stuck_at_one_value_are_as_bad():
     assert {"stuck_chains", "repeated_chains", "r_hat"} <= failing(stuck)
 
 
+@pytest.mark.parametrize(("share", "passes"), [(0.003, True), (0.03, False)])
+def test_a_chain_without_a_rare_event_is_not_stuck(share, passes):
+    """An indicator of probability .003 may be 0 in a chain of 1,000 draws, one of .03 may not (0.97**1000 = 6e-14)."""
+    posterior, stats = good()
+    posterior["z"] = (np.random.default_rng(5).random((4, 1000)) < share).astype(float)
+    posterior["z"][2] = 0.0
+    assert ("stuck_chains" not in failing(tree_of(posterior, stats))) == passes
+    posterior["z"][2] = 1.0  # the rare value, in all draws
+    assert "stuck_chains" in failing(tree_of(posterior, stats))
+
+
 def test_the_order_of_the_axes_does_not_matter():
     posterior, stats = good()
     low_bfmi(stats["energy"])

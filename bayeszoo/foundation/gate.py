@@ -27,6 +27,8 @@ type Verdict = Literal["ok", "caution", "failed"]
 
 MIN_CHAINS = 4
 MIN_DRAWS = 400
+RARE_CHANGES = 7
+"""Expected changes of a chain that never changes by bad luck alone: it has a probability of e**-7, about 0.001."""
 MAX_R_HAT, SHOWN_R_HAT = 1.01, 1.05
 """Vehtari et al. 2021 ask for 1.01. Gelman and Rubin's 1.1 let through chains that had not converged, as they show;
 1.05, from which rstan and PyMC 3 warned, is where a warning becomes a failure: the between-chain variance is then about
@@ -259,8 +261,21 @@ def quantities(posterior: xr.Dataset) -> np.ndarray:
 
 
 def _stuck(draws: np.ndarray) -> int | None:
-    """Count chains of any quantity that never move."""
-    return int((draws == draws[:, :1]).all(axis=1).sum()) if draws.size else None
+    """Count chains of any quantity that never move, though others do so often that they should have."""
+    if not draws.size:
+        return None
+    still = (draws == draws[:, :1]).all(axis=1)
+    return int((still & ~_is_rare(draws, still)).sum())
+
+
+def _is_rare(draws: np.ndarray, still: np.ndarray) -> np.ndarray:
+    """Say which counts and indicators (quantities,) change so rarely that a chain may well never have changed them."""
+    moving = np.broadcast_to(~still[:, None], draws.shape)
+    usual = np.median(draws, axis=(0, 1))
+    changes = np.where(moving, draws != usual, False).sum(axis=(0, 1)) / np.maximum(moving.sum(axis=(0, 1)), 1)
+    is_whole = (draws == np.floor(draws)).all(axis=(0, 1))
+    is_usual = (~still | (draws[:, 0] == usual)).all(axis=0)
+    return is_whole & is_usual & (changes > 0) & (changes * draws.shape[1] <= RARE_CHANGES)
 
 
 def _repeated(draws: np.ndarray) -> int | None:

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 MOST = 2000
 """Most entries of a variable that are diagnosed; each takes some milliseconds."""
+MOST_NAMED = 5
+"""Constant quantities that are named in a line; of more, how many."""
 SHOWN_CHAINS, SHOWN_DRAWS = 2, 100
 """Fewest chains, and draws of each, whose numbers are shown with a warning if all other checks pass."""
 SHOWN = ("mean", "sd", "q025", "median", "q975", *(f"mcse_{name}" for name in ("mean", "sd", "q025", "median", "q975")))
@@ -92,7 +94,10 @@ class Judgement:
         passed, unstored = len(self.checks) - len(missed), ", ".join(self.not_checked)
         lines = [f"verdict {self.verdict}: {passed} of {len(self.checks)} checks passed", *missed]
         lines += [f"not checked, as the sampler has not stored it: {unstored}"] * bool(unstored)
-        lines += [f"the same in all draws: {len(self.constant)} quantities"] * bool(self.constant)
+        named = ", ".join(self.constant[:MOST_NAMED]) + f" and {len(self.constant) - MOST_NAMED} more" * (
+            len(self.constant) > MOST_NAMED
+        )
+        lines += [f"the same in all draws, and not judged: {named}"] * bool(self.constant)
         return "\n".join([*lines, *(f"next: {line}" for line in self.advice)])
 
 
