@@ -39,6 +39,7 @@ from bayeszoo.model.quadrature_limits import beyond_quadrature
 from bayeszoo.results.arviz_groups import extend_unless_stopped
 from bayeszoo.results.assemble import assemble
 from bayeszoo.results.caveats import warn
+from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -160,7 +161,7 @@ def fit(
     """
     reporter = reporter or (ProgressLine() if progress else Reporter())
     tree = fit_sharing({}, model, data, method, seed, reporter, groups, options)
-    warn(tree)
+    warn(Fit(tree))
     return tree
 
 

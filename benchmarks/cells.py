@@ -192,11 +192,11 @@ def judge(name: str, method: str, case: str) -> dict[str, Any]:
     truth = _truth(model, data)
     if truth is None:
         return {"status": judged.attrs["status"], "truth": None}
-    judged, truth = matched([judged, truth])
-    hidden = set(Fit(judged).facts.get("withheld", ()))
+    judged, truth = matched([Fit(judged), Fit(truth)])
+    hidden = set(judged.facts.get("withheld", ()))
     gaps = {label: gap for label, gap in _distances(judged, truth) if np.isfinite(gap).all()}
     shown = {label: gap for label, gap in gaps.items() if label not in hidden}
-    return {"status": judged.attrs["status"], "truth": truth.attrs["method"], **_worst(gaps), "shown": _worst(shown)}
+    return {"status": judged.status, "truth": truth.method, **_worst(gaps), "shown": _worst(shown)}
 
 
 def _truth(model: Model, data: Data) -> Any:
@@ -212,12 +212,12 @@ def _truth(model: Model, data: Data) -> Any:
     return None
 
 
-def _distances(judged: Any, truth: Any) -> Iterator[tuple[str, tuple[float, float]]]:
+def _distances(judged: Fit, truth: Fit) -> Iterator[tuple[str, tuple[float, float]]]:
     """Yield each printed quantity, the error of its mean in sd of the posterior, and the ratio of the sds."""
     for group in ("posterior", "derived"):
-        for key, values in Fit(judged).draws(group).items():
-            draws = Fit(truth).draws(group)[key]
-            if key in Fit(truth).model.without_moments or is_of_components(truth, group, key):
+        for key, values in judged.draws(group).items():
+            draws = truth.draws(group)[key]
+            if key in truth.model.without_moments or is_of_components(truth, group, key):
                 continue
             heavy = diagnostics.tail_shape(draws) > 0.4
             sd = np.where(heavy, np.nan, draws.std((0, 1)))

@@ -20,6 +20,7 @@ from bayeszoo.inference.engine.ascent import AscentError
 from bayeszoo.inference.methods import vb
 from bayeszoo.likelihoods.loops import augmented as loops
 from bayeszoo.model.integration import integrate
+from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import errors
 from tests.refusals import raises
 
@@ -259,7 +260,7 @@ def test_variational_bayes_is_shown_with_how_much_too_sure_it_is():
     with pytest.warns(bz.Caution, match=r"w\[.*\] 0\.5"):
         tree = bz.fit(model, data, "vb", seed=1)
     assert tree.attrs["status"] == "caution"
-    assert errors(tree, "w", bz.summarize(tree)["w"])["sd_ratio"] == pytest.approx(sd / exact, rel=0.05)
+    assert errors(Fit(tree), "w", bz.summarize(tree)["w"])["sd_ratio"] == pytest.approx(sd / exact, rel=0.05)
     assert facts(tree)["elbo"] < integrate(model, data).log_evidence - 0.5
 
 

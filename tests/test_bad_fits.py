@@ -263,8 +263,8 @@ def test_good_chains_of_another_posterior_than_the_closed_form_do_not_pass(fails
     fails(times=1, edit=elsewhere)
     tree = bz.fit(bz.find("beta_bernoulli")(), [1, 0] * 20, "nuts", seed=1, groups=())
     assert Fit(tree).failed == [AGREEMENT]
-    assert next_step(tree).endswith("is wrong: try bayeszoo check beta_bernoulli")
-    show_fit(tree, document(tree))
+    assert next_step(Fit(tree)).endswith("is wrong: try bayeszoo check beta_bernoulli")
+    show_fit(Fit(tree), document(Fit(tree)))
     assert f"the estimate is withheld: failed {check_names.plain(AGREEMENT)} " in capsys.readouterr().out
 
 

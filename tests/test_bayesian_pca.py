@@ -19,6 +19,7 @@ from bayeszoo.inference.labels import factors as align_factors
 from bayeszoo.inference.methods import em, vb
 from bayeszoo.model.fields import in_units
 from bayeszoo.results import matched
+from bayeszoo.results.stored import Fit
 from tests.refusals import raises
 
 MODEL = bz.find("bayesian_pca")
@@ -311,9 +312,9 @@ def test_fits_are_matched_in_order_and_signs(iris):
     other = bz.fit(MODEL.weak(IRIS), IRIS, "em", seed=3)
     draws = {str(name): values.to_numpy() for name, values in other["posterior"].data_vars.items()}
     moved = {"loadings": draws["loadings"][..., [2, 0, 1]] * [1.0, -1.0, -1.0], "alpha": draws["alpha"][..., [2, 0, 1]]}
-    mixed = matched._with_draws(other, draws | moved, np.arange(3), other)
-    found = matched.matched([other, mixed])[1]["posterior"]
-    assert all(np.array_equal(found[name].to_numpy(), draws[name]) for name in draws)
+    mixed = matched._with_draws(Fit(other), draws | moved, np.arange(3), Fit(other))
+    found = matched.matched([Fit(other), mixed])[1].draws()
+    assert all(np.array_equal(found[name], draws[name]) for name in draws)
 
 
 @pytest.mark.slow

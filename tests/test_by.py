@@ -246,11 +246,11 @@ def test_a_file_holds_the_groups_whatever_they_are_called(tmp_path):
     tree["fits"] = xr.DataTree(children=dict([*tree["fits"].children.items()][::-1]))  # another tool has moved them
     loaded = bz.load(bz.save(tree, tmp_path / "fit.nc"))
     assert list(fits_of(loaded)) == names
-    assert [fit["observed_data"].sizes["row"] for fit in fits_of(loaded).values()] == [2] * 4
+    assert [fit.tree["observed_data"].sizes["row"] for fit in fits_of(loaded).values()] == [2] * 4
     assert loaded.identical(tree)
     with raises(bz.InputError, "one_group_only", "'g'"):
         bz.residuals(loaded)
-    rows = fits_of(tree)[".."]["observed_data"]
+    rows = fits_of(tree)[".."].tree["observed_data"]
     rows["y"] = 1 - rows["y"]
     with raises(bz.InputError, "data_differ"):
         bz.load(bz.save(tree, tmp_path / "changed.nc"))
@@ -324,8 +324,8 @@ def test_a_command_takes_each_group_of_a_table_under_one_prior(run, written, tmp
     assert [*compared] == [*fits] == ["a", "b", "c"]
     for label, fit in fits.items():
         own = compared[label]["fits"][0]
-        assert own["fields"] == bz.view(fit).fields
-        assert own["log_evidence"] == bz.view(fit).facts["log_evidence"]
+        assert own["fields"] == fit.fields
+        assert own["log_evidence"] == fit.facts["log_evidence"]
     code, out, _ = run("select", *of_table, "-c", "normal_gamma", "-c", "normal_gamma kappa0=1", "-o", table)
     lines = table.read_text().splitlines()
     assert (code, [line.partition(",")[0] for line in lines]) == (0, ["lab", "a", "a", "b", "b", "c", "c"])

@@ -79,14 +79,14 @@ def test_the_screen_shows_the_numbers_with_the_caveat_after_the_longest_attempt(
 
 
 def test_an_sd_whose_error_is_not_known_has_two_digits(caution):
-    described = document(caution)
+    described = document(Fit(caution))
     described["parameters"]["theta"] |= {"sd": 3811.2, "mcse_sd": math.nan}
-    heads, (row,) = tables.estimate_rows(caution, described)
+    heads, (row,) = tables.estimate_rows(Fit(caution), described)
     assert row[heads.index("sd")] == "3800"
 
 
 def test_the_file_json_and_report_carry_the_verdict(caution):
-    described = document(caution)
+    described = document(Fit(caution))
     assert (caution.attrs["status"], described["status"], Fit(caution).gate["verdict"]) == ("caution",) * 3
     assert Fit(caution).gate["passed"] is False
     assert described["parameters"]["theta"]["mean"] is not None
@@ -123,9 +123,9 @@ def test_files_of_two_verdicts_are_read(tmp_path):
     tree.attrs |= {"status": "not converged", "gate": json.dumps(old)}
     loaded = bz.load(bz.save(tree, tmp_path / "old.nc"))
     assert (Fit(loaded).status, Fit(loaded).is_shown) == ("failed", False)
-    assert failures_of(loaded) == ["estimates are withheld: the gate did not pass", "draws: 50 (must be >= 400)"]
+    assert failures_of(Fit(loaded)) == ["estimates are withheld: the gate did not pass", "draws: 50 (must be >= 400)"]
     assert bz.summarize(loaded)["theta"]["mean"] is None
-    assert document(loaded)["next"] == "try --chains 4 --draws 1000"
+    assert document(Fit(loaded))["next"] == "try --chains 4 --draws 1000"
 
 
 # Components
@@ -143,7 +143,7 @@ def test_components_that_miss_by_little_are_shown_with_the_caveat(shift, status)
     outcome = Outcome(params, "by hand", [at_most("nothing", 0, 0)])
     tree = assemble(problem, outcome, {"method": "by hand", "kind": "sampled", "seed": 0}, {})
     assert tree.attrs["status"] == status
-    assert bool(components_withheld(tree)) == bool(next_step(tree)) == (shift == 0.3)
+    assert bool(components_withheld(Fit(tree))) == bool(next_step(Fit(tree))) == (shift == 0.3)
     assert (bz.summarize(tree)["rates"]["mean"] is None) == (shift == 0.3)
     assert ("components: r_hat" in Fit(tree).checks) == (status == "caution")
 
@@ -176,7 +176,7 @@ def test_draws_whose_labels_nothing_tells_apart_are_not_averaged(kind, is_shown)
     problem = Problem(model, bz.read(model, {"y": [0.0, 1.0, 2.0]}), rng, shared=unmeasured)
     tree = assemble(problem, outcome, {"method": "by hand", "kind": kind, "seed": 0}, {})
     assert (bz.summarize(tree)["mu"]["mean"] is not None) == is_shown
-    assert ("single components are withheld: " in "".join(tables.figures(document(tree)))) != is_shown
+    assert ("single components are withheld: " in "".join(tables.figures(document(Fit(tree))))) != is_shown
 
 
 # Approximations that failed, beside fits that are ok
@@ -261,8 +261,8 @@ def test_a_failed_fit_names_the_command_to_try(fits, name, method, failed, step)
     tree.attrs["gate"] = dumps(gate.as_dict(checks))
     if method in ("nuts", "gibbs"):
         tree.attrs |= {"kind": "sampled", "facts": dumps({"thin": 10} if method == "gibbs" else {})}
-    assert next_step(tree) == step
-    assert next_step(fits["nuts"]) == ""
+    assert next_step(Fit(tree)) == step
+    assert next_step(Fit(fits["nuts"])) == ""
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,7 @@ def test_after_a_density_without_bound_a_proper_prior_comes_next_and_not_smc_whi
     tree, values = fits["nuts"].copy(), {"r_hat": 3.1, "divergences": 1000.0}
     tree.attrs |= {"model": "robust_regression", "fields": dumps(fields), "status": "failed", "prior": prior}
     tree.attrs["gate"] = dumps(gate.as_dict([at_most(name, value, 1) for name, value in values.items()]))
-    assert next_step(tree).endswith(f"chains are far apart, and break; try {step}")
+    assert next_step(Fit(tree)).endswith(f"chains are far apart, and break; try {step}")
 
 
 def test_the_next_step_says_how_far_the_chains_are_apart_and_runs_on_the_same_data(fits):
@@ -288,9 +288,9 @@ def test_the_next_step_says_how_far_the_chains_are_apart_and_runs_on_the_same_da
     command = "bayeszoo select 'my rows.csv' -c gaussian_mixture --components 1-6"
     sizes = tree["posterior"].sizes
     apart = f"R-hat 1.4 after {sizes['chain'] * sizes['draw']} draws: chains are in different modes"
-    assert next_step(tree) == f"{apart}; try {command}, or --method vb"
+    assert next_step(Fit(tree)) == f"{apart}; try {command}, or --method vb"
     tree.attrs["command"] = "fit gaussian_mixture --example iris"
-    assert "select --example iris -c" in next_step(tree)
+    assert "select --example iris -c" in next_step(Fit(tree))
 
 
 def test_derived_quantities_that_do_not_exist_are_withheld_with_their_reason():

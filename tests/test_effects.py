@@ -26,7 +26,7 @@ def linear():
 
 
 def test_slopes_are_of_one_standard_deviation_or_between_two_values_and_the_largest_comes_first(linear):
-    found, data = slopes(linear), Fit(linear).data
+    found, data = slopes(Fit(linear)), Fit(linear).data
     weights = linear["exact"]["w"].sel(term=list(found.index))
     sd = {name: data["X"][:, i].std() for i, name in enumerate(data["feature"])} | {"$sex": 1.0}
     for statistic in ("mean", "q025", "q975"):
@@ -34,13 +34,13 @@ def test_slopes_are_of_one_standard_deviation_or_between_two_values_and_the_larg
         assert found[statistic].tolist() == pytest.approx(expected, rel=1e-12)
     assert set(found.index) == set(sd)  # the intercept is no slope
     assert found["mean"].abs().is_monotonic_decreasing
-    point = slopes(bz.fit(LINEAR.weak(data), data, "map", seed=1))
+    point = slopes(Fit(bz.fit(LINEAR.weak(data), data, "map", seed=1)))
     assert point["mean"].notna().all()
     assert point[["q025", "q975"]].isna().all(axis=None)
 
 
 def test_effects_are_predictions_with_the_other_features_at_their_means(linear):
-    found, data = effects(linear), Fit(linear).data
+    found, data = effects(Fit(linear)), Fit(linear).data
     assert found.loc["$sex"].index.tolist() == [1.0, 2.0]
     for i, name in enumerate(data["feature"]):
         effect = found.loc[name]
@@ -55,7 +55,7 @@ def test_effects_are_predictions_with_the_other_features_at_their_means(linear):
 def test_effects_of_a_link_are_probabilities_and_slopes_are_of_the_log_odds():
     logistic = bz.find("logistic_regression")
     tree = bz.fit(logistic(), bz.example(logistic, "challenger"), "mle", seed=1)  # 15.0429 - 0.2322 temperature
-    found = effects(tree).loc["temperature"]
+    found = effects(Fit(tree)).loc["temperature"]
     expected = 1 / (1 + np.exp(-(15.042902 - 0.232163 * found.index.to_numpy())))
     np.testing.assert_allclose(found["mean"], expected, atol=1e-5)
     figure = plot_effects(tree)
@@ -63,7 +63,7 @@ def test_effects_of_a_link_are_probabilities_and_slopes_are_of_the_log_odds():
     (axes,) = plot_slopes([tree]).axes
     assert axes.get_xlabel() == "log odds of distress, for one sd or between two values"
     sd = Fit(tree).data["X"].std()
-    assert slopes(tree).loc["temperature", "mean"] == pytest.approx(-0.232163 * sd, abs=1e-5)
+    assert slopes(Fit(tree)).loc["temperature", "mean"] == pytest.approx(-0.232163 * sd, abs=1e-5)
 
 
 def test_the_share_explained_is_arvizs(linear):
@@ -72,7 +72,7 @@ def test_the_share_explained_is_arvizs(linear):
     mu = np.asarray(w) @ Fit(linear).model.design(data).T
     tree["posterior"] = tree["posterior"].to_dataset().assign(mu=(("chain", "draw", "row"), mu), variance=sigma2)
     drawn = bayesian_r2(tree, "mu", "variance", scale_kind="var", summary=False)
-    found = explained(linear)
+    found = explained(Fit(linear))
     assert found["mean"] == pytest.approx(drawn.mean(), rel=1e-10)
     assert [found["q025"], found["q975"]] == pytest.approx(np.quantile(drawn, [0.025, 0.975]).tolist(), rel=1e-10)
 
@@ -80,7 +80,7 @@ def test_the_share_explained_is_arvizs(linear):
 def test_the_pictures_show_the_tables_with_names_as_they_are(linear):
     figure = plot_slopes([linear, linear])
     (axes,) = figure.axes
-    assert [text.get_text() for text in axes.get_yticklabels()] == slopes(linear).index.tolist()
+    assert [text.get_text() for text in axes.get_yticklabels()] == slopes(Fit(linear)).index.tolist()
     assert axes.get_xlabel() == "pain, for one sd or between two values"
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["exact", "exact (2)"]
     panels = [axes for axes in plot_effects(linear).axes if axes.axison]
@@ -95,34 +95,34 @@ def test_long_names_are_told_apart_and_effects_that_are_not_drawn_are_said():
     data = bz.read(LINEAR, table, target="y")
     tree = bz.fit(LINEAR.weak(data), data, "exact", seed=1)
     shown = [text.get_text() for text in plot_slopes([tree]).axes[0].get_yticklabels()]
-    assert [" ".join(name.split()) for name in shown] == slopes(tree).index[:24].tolist()
+    assert [" ".join(name.split()) for name in shown] == slopes(Fit(tree)).index[:24].tolist()
     (name, other) = names[3], names[20]
     assert [axes.get_xlabel().replace("\n", " ") for axes in plot_effects(tree, [name, other]).axes] == [name, other]
     with raises(bz.InputError, "unknown_name", "'age'"):
         plot_effects(tree, ["age"])
-    assert provenance.data_line(tree) == f"40 rows of dict; outcome y; features {names[0]} and 25 more"
-    answer = families.answer([tree], [])
+    assert provenance.data_line(Fit(tree)) == f"40 rows of dict; outcome y; features {names[0]} and 25 more"
+    answer = families.answer([Fit(tree)], [])
     assert "the 24 largest of 26" in answer.beside[0].caption
     assert "The 12 features of 26 with the greatest effects" in answer.below[0].caption
 
 
 def test_the_answer_of_a_regression_is_its_slopes_effects_and_share(linear):
-    answer = families.answer([linear], [])
+    answer = families.answer([Fit(linear)], [])
     assert [block.kind for part in answer for block in part] == ["picture", "picture", "words"]
     assert re.fullmatch(r"R2, .*: 0\.\d\d \(95% interval .*\) by linear_regression\.", answer.under[0].text)
     failed, left_out = linear.copy(), []
     failed.attrs["status"] = "failed"
-    assert [block.kind for block in families.answer([failed], left_out).beside] == ["skipped"]
+    assert [block.kind for block in families.answer([Fit(failed)], left_out).beside] == ["skipped"]
     assert "slopes of all fits are withheld" in left_out[0].reason
 
 
 def test_a_name_of_two_meanings_is_not_overlaid(linear):
     data = Fit(linear).data
     ridge = bz.fit(bz.find("ridge").weak(data), data, "exact", seed=1)
-    assert drawable.that_have([linear, ridge], ["w[age]"]) == [linear, ridge]
+    assert drawable.that_have(fits := [Fit(linear), Fit(ridge)], ["w[age]"]) == fits
     y = [1.2, 0.3, 2.2, 1.9, 0.7, 1.1, 1.6, 0.2, 2.4, 1.0]
     gauss = bz.fit(bz.find("normal_gamma")(), y, "exact", seed=1)
     student, known = gauss.copy(), bz.fit(bz.find("gaussian_mean")(), y, "exact", seed=1)
     student.attrs |= {"model": "student_t", "fields": "{}"}  # whose sigma is a scale
-    assert drawable.that_have([gauss, student], ["sigma"]) == [gauss]
-    assert drawable.that_have([gauss, known], ["mu"]) == [gauss, known]
+    assert drawable.that_have(fits := [Fit(gauss), Fit(student)], ["sigma"]) == fits[:1]
+    assert drawable.that_have(fits := [Fit(gauss), Fit(known)], ["mu"]) == fits

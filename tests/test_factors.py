@@ -19,6 +19,7 @@ from bayeszoo.families.factors.base import FactorRows, latent_posterior, princip
 from bayeszoo.inference.methods import vb
 from bayeszoo.plots.families import factors as factor_plots
 from bayeszoo.report import provenance
+from bayeszoo.results.stored import Fit
 from tests.refusals import raises
 
 RNG = np.random.default_rng(0)
@@ -408,7 +409,7 @@ def test_an_example_is_scaled(run, tmp_path):
     assert "note: columns were divided by their standard deviations" in err
     tree = bz.load(saved)
     assert tree.attrs["data_digest"] == data.digest
-    assert "data = bz.example(M, 'airquality', scale=True)" in provenance.python([tree])
+    assert "data = bz.example(M, 'airquality', scale=True)" in provenance.python([Fit(tree)])
     assert "unknown option 'scale'" in run("fit", "normal_gamma", "--example", "newcomb", "--scale")[2]
 
 

@@ -258,8 +258,8 @@ def test_a_page_shows_what_nobody_would_see(tmp_path):
 @pytest.mark.parametrize("command", ["fit evil.py:Evil rows.csv", "fit beta_bernoulli rows.csv -c evil.py:Evil", "fit"])
 def test_no_command_of_a_fit_that_would_run_a_file_is_shown_to_be_typed(command, tmp_path):
     tree = bz.load(forged(tmp_path, command=command))
-    assert "evil" not in again({"it": tree}).blocks.__repr__()
+    assert "evil" not in again({"it": Fit(tree)}).blocks.__repr__()
     checks = {AGREEMENT: {"verdict": "failed", "passed": False, "value": 9.0, "limit": "<= 6"}}
     tree = bz.load(forged(tmp_path, command=command, status="failed", gate=json.dumps({"checks": checks})))
-    assert next_step(tree).endswith("try bayeszoo check beta_bernoulli") or "rows.csv" in next_step(tree)
-    assert "evil" not in next_step(tree)
+    assert next_step(Fit(tree)).endswith("try bayeszoo check beta_bernoulli") or "rows.csv" in next_step(Fit(tree))
+    assert "evil" not in next_step(Fit(tree))

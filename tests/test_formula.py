@@ -85,10 +85,10 @@ def test_effects_leave_out_what_cannot_vary_alone():
     assert set(bz.contrasts(tree)["quantity"]) == {"C(origin)"}
     from bayeszoo.plots.families.effects import effects
 
-    assert list(dict.fromkeys(effects(tree).index.get_level_values("feature"))) == ["gears", "C(origin)"]
+    assert list(dict.fromkeys(effects(Fit(tree)).index.get_level_values("feature"))) == ["gears", "C(origin)"]
     alone = bz.read(Linear, table(), formula="mpg ~ bs(weight, df=4)")
     with raises(bz.InputError, "unknown_name", "formula"):
-        effects(bz.fit(Linear.weak(alone), alone, "map", seed=1))
+        effects(Fit(bz.fit(Linear.weak(alone), alone, "map", seed=1)))
 
 
 def test_the_outcome_may_be_named_apart():

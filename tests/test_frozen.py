@@ -12,6 +12,7 @@ import bayeszoo as bz
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.plots import drawable
+from bayeszoo.results.stored import Fit
 
 AT = [("t", (4.0,), {"loc": np.array([0.0, 3.0])}), ("beta", ([2.0, 0.5], 3.0), {}), ("poisson", (3.5,), {})]
 
@@ -74,6 +75,6 @@ def test_regressions_make_no_distribution_anew_for_each_row_that_is_left_out(nam
 
 def test_the_kind_of_a_row_s_distribution_is_told_of_our_frozen_ones_too(monkeypatch):
     tree = bz.fit(bz.find("ridge")(), (np.arange(4.0)[:, None], [0.1, 1.2, 1.9, 3.2]), "exact", seed=1)
-    assert drawable._law(tree) == "norm"
+    assert drawable._law(Fit(tree)) == "norm"
     monkeypatch.setattr("bayeszoo.families.linear.model.frozen.norm", frozen.laplace, raising=False)
-    assert drawable._law(tree) == "laplace"
+    assert drawable._law(Fit(tree)) == "laplace"

@@ -151,7 +151,7 @@ def test_the_page_says_where_the_function_is_lowest(best, tmp_path):
 
 
 def test_a_fit_begins_with_the_function_along_the_range_of_the_rows(best):
-    (profile,) = profiles(best, document(best))
+    (profile,) = profiles(Fit(best), document(Fit(best)))
     at, mean, low, high = np.array([[float(cell) for cell in row[:4]] for row in profile.rows]).T
     peer, _ = peer_of(best)
     own, sd = peer.predict(at[:, None], return_std=True)
@@ -182,7 +182,7 @@ def test_an_exact_fit_begins_with_exact_numbers():
 
 def test_several_features_have_few_places_each():
     data = {"a": X, "b": (X > 2).astype(float), "y": TABLE["y"]}
-    (profile,) = profiles(tree := bz.fit(GaussianProcess, data, "map", seed=1), document(tree))
+    (profile,) = profiles(Fit(tree := bz.fit(GaussianProcess, data, "map", seed=1)), document(Fit(tree)))
     assert [row[:2] for row in profile.rows][-2:] == [["b", "0"], ["b", "1"]]
     assert len(profile.rows) == 5
 

@@ -17,6 +17,7 @@ from bayeszoo.distributions.logistic_normal import log_odds_of_mean
 from bayeszoo.families.processes.root import Root
 from bayeszoo.inference.methods import vb
 from bayeszoo.report.profile import profiles
+from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import document
 from tests.refusals import raises
 
@@ -193,7 +194,7 @@ def test_an_estimate_of_the_function_itself_has_no_interval(monkeypatch):
     assert frame[["sd", "q025", "q975"]].isna().all(axis=None)
     assert frame["mean"].notna().all()
     assert frame["withheld"].str.startswith("sd, q025, q975").all()
-    (profile,) = profiles(tree, document(tree))
+    (profile,) = profiles(Fit(tree), document(Fit(tree)))
     assert "interval" not in profile.title
     assert len(profile.rows[0]) == 3
     axes = bz.plot_function(tree).axes[0]

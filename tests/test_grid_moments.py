@@ -17,6 +17,7 @@ from bayeszoo.foundation.gate import passed
 from bayeszoo.foundation.grid import Grid
 from bayeszoo.foundation.quadrature import Rule
 from bayeszoo.model.integration import integrate
+from bayeszoo.results.stored import Fit
 
 SINGLE = {"y": [3.0], "se": [1.0], "group": ["a"]}
 
@@ -148,7 +149,7 @@ def test_the_joint_covariance_of_two_weights_is_integrated():
     expected = np.cov(np.stack([w0.ravel(), w1.ravel()]), aweights=mass, ddof=0)
     tree = bz.fit(model, data, "exact", seed=1, groups=())
     assert bz.joint_covariance(tree).to_numpy() == pytest.approx(expected, rel=1e-6)
-    ratio = bz.results.summary.document(tree)["derived"]["odds_ratio"]
+    ratio = bz.results.summary.document(Fit(tree))["derived"]["odds_ratio"]
     first = mass @ np.exp(w1.ravel())
     second = mass @ np.exp(2 * w1.ravel())
     assert ratio["mean"] == pytest.approx([first], rel=1e-6)

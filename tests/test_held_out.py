@@ -13,6 +13,7 @@ from bayeszoo.cli.verbs.words import heldout_command
 from bayeszoo.comparison.held_out_words import as_data_of, word_score
 from bayeszoo.errors import InputError
 from bayeszoo.families.documents.scores import split_words
+from bayeszoo.results.stored import Fit
 from tests.refusals import raises
 
 module = importlib.import_module("bayeszoo.comparison.held_out_words")  # a function has its name
@@ -102,16 +103,16 @@ def by_hand(trees, name, seen, held):
 @pytest.mark.parametrize("name", ["lda", "mixture"])
 def test_score_is_that_of_loops_over_draws(fits, name, monkeypatch):
     trees, seen, held = fits
-    found, expected, right = word_score(trees[name], held), by_hand(trees, name, seen, held), module._factors
+    found, expected, right = word_score(Fit(trees[name]), held), by_hand(trees, name, seen, held), module._factors
     assert math.fsum(found.by_document) == pytest.approx(expected, rel=1e-10)
     assert found.words.sum() == held["counts"].sum()
     assert 0 < found.mcse < 5
     monkeypatch.setattr(module, "_CELLS", 4000)  # pieces of the cells give the same
-    pieces = word_score(trees[name], held)
+    pieces = word_score(Fit(trees[name]), held)
     assert np.allclose(found.by_document, pieces.by_document, rtol=1e-12)
     assert found.mcse == pytest.approx(pieces.mcse, rel=1e-9)
     monkeypatch.setattr(module, "_factors", lambda *given: (right(*given)[0][..., ::-1], right(*given)[1]))
-    assert math.fsum(word_score(trees[name], held).by_document) < expected - 10  # topics in another order
+    assert math.fsum(word_score(Fit(trees[name]), held).by_document) < expected - 10  # topics in another order
 
 
 @pytest.mark.slow
@@ -120,7 +121,7 @@ def test_monte_carlo_error_is_that_of_fits_with_other_seeds():
     seen, held = split_words(whole, 0.3, np.random.default_rng(0))
     model = bz.find("lda")(K=2, alpha=0.3, eta=0.5)
     trees = [bz.fit(model, seen, "gibbs", seed=s, draws=50, tune=100, extend=False) for s in range(12)]
-    scores = [word_score(tree, held) for tree in trees]
+    scores = [word_score(Fit(tree), held) for tree in trees]
     spread = np.std([math.fsum(one.by_document) for one in scores], ddof=1)
     # of 12 fits the ratio is that of a chi variate, between 0.4 and 1.8 but for once in ten thousand
     assert 0.35 < spread / np.mean([one.mcse for one in scores]) < 2.2

@@ -24,6 +24,7 @@ from bayeszoo.foundation.gate import failures, passed
 from bayeszoo.inference.methods.modes import outer, surface
 from bayeszoo.inference.problem import Problem
 from bayeszoo.model.integration import integrate
+from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import document
 from tests.refusals import raises
 
@@ -152,7 +153,7 @@ def test_moments_that_do_not_exist_are_withheld():
 
 def test_moments_of_derived_quantities_that_do_not_exist_are_withheld():
     table = {"successes": [0, 18, 8, 46, 8], "trials": [47, 148, 119, 810, 211], "group": list("abcde")}
-    alpha = document(bz.fit(BetaBinomial(), table, "exact", seed=1, groups=()))["derived"]["alpha"]
+    alpha = document(Fit(bz.fit(BetaBinomial(), table, "exact", seed=1, groups=())))["derived"]["alpha"]
     assert np.isnan([alpha["mean"], alpha["sd"]]).all()
     assert 0 < alpha["q025"] < alpha["median"] < alpha["q975"] < math.inf
 

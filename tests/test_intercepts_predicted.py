@@ -123,7 +123,7 @@ def test_predictions_of_an_estimate_say_that_its_uncertainty_is_ignored(tree, ru
 def test_effects_in_a_group_are_predictions_of_its_rows(tree, method):
     """By draws each has its own intercept; by an estimate the mean is that of SciPy's integrals, held to above."""
     own = tree if method == "mle" else drawn(tree)
-    frame = effects(own, "d").loc["x"]
+    frame = effects(Fit(own), "d").loc["x"]
     at = frame.index.to_numpy()
     rows = {"x": at, "trials": np.ones(len(at), dtype=int), "group": ["d"] * len(at)}
     np.testing.assert_allclose(frame["mean"], bz.predict(own, rows)["mean"], rtol=1e-8)

@@ -130,6 +130,6 @@ def test_the_page_has_the_rows_that_are_shown(mixture):
     frame = bz.assign(mixture)
     known = frame["component"].notna()
     assert 0 < (~known).sum() < len(frame)
-    words = " ".join(block.text for block in responsibilities(mixture).under if hasattr(block, "text"))
+    words = " ".join(block.text for block in responsibilities(Fit(mixture)).under if hasattr(block, "text"))
     assert f"of {known.sum()} labels" in words
     assert f"{(~known).sum()} of the {len(frame)} rows are withheld" in words

@@ -143,7 +143,7 @@ def test_a_fit_whose_clusters_are_all_withheld_says_so_and_goes_on(mixture, monk
         raise Untrustworthy("its clusters are withheld", "withheld")
 
     monkeypatch.setattr(profile, "clusters", refused)
-    assert [each.title for each in profile._unless_withheld(profile._clusters(mixture))] == [
+    assert [each.title for each in profile._unless_withheld(profile._clusters(Fit(mixture)))] == [
         "its clusters are withheld"
     ]
 

@@ -92,7 +92,7 @@ def test_bands_of_rows_do_not_pass_because_the_function_does(process):
 
 def test_what_is_withheld_of_a_function_is_said_on_its_page_and_not_drawn(process):
     off = scaled(process, amplitude=1.3)
-    said = about_function(off)
+    said = about_function(Fit(off))
     assert "leaves" not in said[0].text
     assert any("judged by itself" in block.text for block in said[1:] if hasattr(block, "text"))
     lines = [line.get_label() for line in bz.plot_function(off).axes[0].lines]

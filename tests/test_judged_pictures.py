@@ -9,6 +9,7 @@ from bayeszoo.inference import reference
 from bayeszoo.inference.methods import vb
 from bayeszoo.plots.families.effects import effects, explained
 from bayeszoo.plots.families.factors import eigenvalues
+from bayeszoo.results.stored import Fit
 from tests.refusals import raises
 from tests.test_judged import PCA, approximation, changed, moved, rng, scaled, table, turn
 
@@ -22,7 +23,7 @@ def line():
 
 
 def test_effects_that_agree_are_those_of_the_posterior(line):
-    frame = effects(line)
+    frame = effects(Fit(line))
     w = line["reference_draws"]["w"].to_numpy().reshape(-1, 3)
     x, z = (line["constant_data"]["X"].to_numpy()[:, k].mean() for k in (0, 1))
     for (feature, value), row in frame.iterrows():
@@ -33,8 +34,8 @@ def test_effects_that_agree_are_those_of_the_posterior(line):
 
 
 def test_effects_that_the_wrong_weight_moves_are_left_out(line):
-    frame = effects(moved(line, 0.2))
-    right = effects(line)
+    frame = effects(Fit(moved(line, 0.2)))
+    right = effects(Fit(line))
     assert frame.loc[("z", 1.0)].isna().all()
     assert frame.loc[("z", 0.0)].notna().all()
     same = frame["mean"].notna()
@@ -42,17 +43,17 @@ def test_effects_that_the_wrong_weight_moves_are_left_out(line):
     assert (np.abs(frame["mean"] - right["mean"])[same] < 0.1).all()
     assert bz.plot_effects(moved(line, 0.2)).axes
     with raises(Untrustworthy, "withheld", "--method"):
-        effects(scaled(line, w=3.0))
+        effects(Fit(scaled(line, w=3.0)))
 
 
 def test_the_share_explained_is_judged(line):
-    R2 = explained(line)["mean"]
+    R2 = explained(Fit(line))["mean"]
     draws = {name: v.to_numpy().reshape(-1, *v.shape[2:]) for name, v in line["reference_draws"].items()}
     X = line["constant_data"]["X"].to_numpy()
     spread = np.var(draws["w"] @ np.c_[np.ones(len(X)), X].T, axis=1, ddof=1)
     assert pytest.approx((spread / (spread + draws["sigma2"])).mean(), abs=0.003) == R2
     with raises(Untrustworthy, "withheld", "R2"):
-        explained(scaled(line, sigma2=2.0))
+        explained(Fit(scaled(line, sigma2=2.0)))
 
 
 @pytest.fixture(scope="module")

@@ -147,7 +147,7 @@ def test_states_are_printed_and_so_is_the_fit(chain, run, tmp_path):
     assert "nan" not in out
     assert "Withheld: smoothed" in out
     assert "Expected number" not in out
-    fitted = "\n".join(f"{profile.title} {profile.rows}" for profile in profiles(off, document(off)))
+    fitted = "\n".join(f"{profile.title} {profile.rows}" for profile in profiles(Fit(off), document(Fit(off))))
     assert "states; stay" in fitted
 
 

@@ -278,7 +278,7 @@ def test_a_process_that_explodes_is_refused_far_ahead():
 
 
 def test_the_page_begins_with_what_comes_next(fit):
-    words, rows = next_of_lags(fit)
+    words, rows = next_of_lags(Fit(fit))
     assert f"{bz.forecast(fit, 1)['mean'].iloc[0]:.4g}" in words.text
     assert "all of 4,000 draws" in words.text  # which is no probability of 1
     assert len(rows.rows) == 3

@@ -37,14 +37,14 @@ def path(crossed, tmp_path_factory):
 def test_the_effect_of_a_level_is_the_mean_prediction_over_the_rows_with_that_level():
     """Without interactions, predictions of all rows moved to a level differ by the effect only."""
     tree, frame = fitted("mle"), cars()
-    found = effects(tree).loc["origin"]["mean"]
+    found = effects(Fit(tree)).loc["origin"]["mean"]
     assert found.index.tolist() == ["europe", "japan", "usa"]
     for level in found.index:
         assert found[level] == pytest.approx(bz.predict(tree, frame.assign(origin=level))["mean"].mean(), rel=1e-9)
 
 
 def test_an_interaction_has_no_effect_of_its_own_and_goes_along(crossed):
-    found = effects(crossed)
+    found = effects(Fit(crossed))
     assert list(dict.fromkeys(found.index.get_level_values("feature"))) == ["weight", "origin", "gears"]
     frame, heaviest = cars(), found.loc["weight"].index[-1]
     weighted = [

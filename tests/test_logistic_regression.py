@@ -13,6 +13,7 @@ from bayeszoo.families.glm.existence import recession
 from bayeszoo.families.glm.links import Logit
 from bayeszoo.foundation import newton
 from bayeszoo.likelihoods.ops.glm import glm_log_likelihood
+from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import document
 from tests.refusals import raises
 
@@ -164,7 +165,7 @@ def test_new_rows_are_predicted_with_their_trials_or_one():
 
 def test_the_median_lethal_dose_has_quantiles_and_no_mean():
     tree = bz.fit(LOGISTIC(), BIOASSAY, "exact", seed=1)
-    shown = document(tree)["derived"]["even_odds"]
+    shown = document(Fit(tree))["derived"]["even_odds"]
     assert shown["mean"] is None or np.isnan(shown["mean"])
     assert -0.4 < shown["q025"] < shown["median"] < shown["q975"] < 0.3
     w = tree.posterior["w"].to_numpy()

@@ -73,7 +73,7 @@ def test_equal_data_have_independent_draws():
     tree = bz.fit_many(MEAN, [[1.0, 2.0], [1.0, 2.0]], "exact", seed=4, workers=1)
     first, second = (tree["posterior"]["mu"].sel(dataset=label).to_numpy().ravel() for label in ("0", "1"))
     assert abs(np.corrcoef(first, second)[0, 1]) < 5 / np.sqrt(len(first))
-    assert [fit.attrs["seed"] for fit in fits_of(tree).values()] == [4, 5]
+    assert [fit.tree.attrs["seed"] for fit in fits_of(tree).values()] == [4, 5]
 
 
 def test_parameters_of_other_shapes_are_left_to_the_fits():
@@ -82,7 +82,7 @@ def test_parameters_of_other_shapes_are_left_to_the_fits():
     tree = bz.fit_many(ridge, tables, "exact", seed=1, workers=1, reading={"target": "y"})
     assert "w" not in tree["posterior"]
     assert tree["posterior"].sizes["dataset"] == 2
-    assert [fit["posterior"]["w"].shape[-1] for fit in fits_of(tree).values()] == [2, 3]
+    assert [fit.draws()["w"].shape[-1] for fit in fits_of(tree).values()] == [2, 3]
 
 
 def test_the_tree_is_taken_as_fits_by_group():

@@ -115,7 +115,7 @@ def test_what_is_printed_is_judged_by_the_closed_form(heads, status):
     facts = Fit(tree).facts
     assert tree.attrs["status"] == status
     assert facts["measured_against"] == "the exact posterior"
-    seen = errors(tree, "theta", bz.summarize(tree)["theta"])
+    seen = errors(Fit(tree), "theta", bz.summarize(tree)["theta"])
     assert float(seen["error_sd"]) == pytest.approx((theta.mean() - exact.mean()) / exact.std(), rel=1e-6)
     assert float(seen["sd_ratio"]) == pytest.approx(theta.std(ddof=1) / exact.std(), rel=1e-6)
     assert facts["mean_gap"] >= abs(seen["error_sd"])

@@ -297,7 +297,7 @@ def test_groups_of_rows_are_fitted_one_by_one(name):
     table = {key: [*values, *values] for key, values in APART[name].items()}
     table["site"] = np.repeat(["here", "there"], len(table[next(iter(table))]) // 2)
     tree = bz.fit_by(bz.find(name)(K=2), table, by="site", method="gibbs", groups=(), **SHORT)
-    assert [fit.attrs["status"] for fit in fits_of(tree).values()] == ["ok", "ok"]
+    assert [fit.status for fit in fits_of(tree).values()] == ["ok", "ok"]
 
 
 def test_the_same_seed_gives_the_same_fit():

@@ -21,6 +21,7 @@ from bayeszoo.inference.starts import Start, starts
 from bayeszoo.report import tables
 from bayeszoo.report.tables import figures
 from bayeszoo.results.matched import matched
+from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import document
 
 GAUSSIAN = bz.find("gaussian_mixture")
@@ -146,11 +147,11 @@ def test_a_fit_that_is_numbered_as_another_says_so(fits):
     facts = {**json.loads(fits["nuts"].attrs["facts"]), "label_stability": [0.9, 0.8]}
     swapped = turned(fits["nuts"])
     swapped.attrs["facts"] = json.dumps(facts)
-    first = matched([turned(fits["map"]), fits["nuts"]])[0]  # the draws are the best, wherever they stand
-    assert np.array_equal(first["posterior"]["means"], fits["map"]["posterior"]["means"])
-    again = matched([fits["nuts"], swapped])[1]
-    assert np.array_equal(again["posterior"]["means"], fits["nuts"]["posterior"]["means"])
-    facts = json.loads(again.attrs["facts"])
+    first = matched([Fit(turned(fits["map"])), Fit(fits["nuts"])])[0]  # the draws are the best, wherever they stand
+    assert np.array_equal(first.tree["posterior"]["means"], fits["map"]["posterior"]["means"])
+    again = matched([Fit(fits["nuts"]), Fit(swapped)])[1]
+    assert np.array_equal(again.tree["posterior"]["means"], fits["nuts"]["posterior"]["means"])
+    facts = again.facts
     assert (facts["label_stability"], facts["numbered_as"]) == ([0.8, 0.9], "nuts")
     assert "components sorted as by nuts; label agreement between draws: 0.8, 0.9" in figures(document(again))
 

@@ -18,6 +18,7 @@ from bayeszoo.errors import InputError
 from bayeszoo.foundation import optimize
 from bayeszoo.foundation.gate import check_draws
 from bayeszoo.foundation.optimize import maximize
+from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import document
 from tests.refusals import raises
 
@@ -108,7 +109,7 @@ def test_the_worst_row_of_a_binary_outcome_is_the_least_probable():
 def test_no_fact_of_a_fit_that_failed_gives_the_elbo_away(coin):
     failed = coin.copy()
     failed.attrs |= {"status": "failed", "facts": '{"elbo": -1.5, "maxima": [-1.5, -2.0], "restarts": 2}'}
-    assert document(failed)["facts"] == {"maxima": [None, None], "restarts": 2}
+    assert document(Fit(failed))["facts"] == {"maxima": [None, None], "restarts": 2}
 
 
 # Closed forms at the ends of what a double can hold
@@ -167,7 +168,7 @@ def test_moments_are_withheld_where_the_tails_say_that_there_are_none(law, given
     found = bz.summarize(tree)["mu"]
     assert {name for name in ("mean", "mcse_mean", "sd", "mcse_sd") if np.isfinite(found[name])} == given
     assert np.isfinite([found[name] for name in ("q025", "median", "q975", "mcse_median")]).all()
-    assert bool(document(tree)["notes"]) == ("mcse_sd" not in given)
+    assert bool(document(Fit(tree))["notes"]) == ("mcse_sd" not in given)
 
 
 # One line and a code where there was a crash

@@ -146,7 +146,7 @@ def test_labels_survive(labelled, grouped, tmp_path):
     for one in (tree, loaded):
         assert one["posterior"]["mu"].dims == ("chain", "draw", "group")
         assert one["posterior"]["group"].to_numpy().tolist() == groups
-    found = json.loads(dumps(document(loaded)))["parameters"]
+    found = json.loads(dumps(document(Fit(loaded))))["parameters"]
     assert (found["mu"]["dims"], found["mu"]["coords"]) == (["group"], {"group": groups})
     assert len(found["mu"]["mean"]) == 3
     assert (found["largest"]["dims"], found["largest"]["coords"]) == ([], {})

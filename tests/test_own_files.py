@@ -19,6 +19,7 @@ from bayeszoo.foundation.gate import Check
 from bayeszoo.model import find as zoo
 from bayeszoo.report.notebook import html
 from bayeszoo.results import files
+from bayeszoo.results.stored import Fit
 from tests.refusals import raises
 
 COIN = '''"""A coin of one's own.
@@ -209,7 +210,7 @@ def test_every_command_takes_a_file(coin, run, written):
     tree = bz.fit(bz.find(coin)(), [1, 0], "exact", seed=1)
     from bayeszoo.report.provenance import python
 
-    assert "M = bz.find('coin.py:BetaBernoulli')" in python([tree])
+    assert "M = bz.find('coin.py:BetaBernoulli')" in python([Fit(tree)])
 
 
 @pytest.mark.parametrize(

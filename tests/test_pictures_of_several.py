@@ -102,7 +102,7 @@ def captions(blocks):
 
 
 def test_components_are_numbered_alike_in_every_picture(mixture, turned):
-    first = next(label for label in labels(mixture) if label.startswith("means[1"))
+    first = next(label for label in labels(Fit(mixture)) if label.startswith("means[1"))
     for picture in (plots.forest([mixture, turned], [first]), plots.shrinkage(turned, mixture, [first])):
         trunks = picture.viz["trunk"]["value"]
         assert np.allclose(*(trunks.sel(model=name).item().get_xdata() for name in ("vb", "advi")))
@@ -112,12 +112,12 @@ def test_components_are_numbered_alike_in_every_picture(mixture, turned):
 
 
 def test_what_was_numbered_together_is_not_numbered_again(mixture, turned, monkeypatch):
-    once = matched_module.matched([mixture, turned])
+    once = matched_module.matched([Fit(mixture), Fit(turned)])
     monkeypatch.setattr(matched_module, "numbered_as", lambda *_: pytest.fail("numbered again"))
     assert matched_module.matched(once) is once
-    plots.forest(once, ["weights[1]"])
+    plots.forest([fit.tree for fit in once], ["weights[1]"])
     with pytest.raises(pytest.fail.Exception):
-        matched_module.matched([once[0], turned])
+        matched_module.matched([once[0], Fit(turned)])
     assert "numbered_together" not in mixture.attrs | turned.attrs
 
 
@@ -125,9 +125,9 @@ def test_fits_with_other_components_are_numbered_among_themselves(mixture, turne
     data = Fit(mixture).observed
     three = bz.fit(type(Fit(mixture).model).weak_given(data, {"K": 3}), data, "map", seed=1)
     three = called(three, "nuts", status="ok")  # and so the best
-    found = matched_module.matched([three, mixture, turned])
-    assert np.allclose(found[1]["posterior"]["means"], found[2]["posterior"]["means"])
-    assert np.array_equal(found[0]["posterior"]["means"], three["posterior"]["means"])
+    found = matched_module.matched([Fit(three), Fit(mixture), Fit(turned)])
+    assert np.allclose(found[1].draws()["means"], found[2].draws()["means"])
+    assert np.array_equal(found[0].draws()["means"], Fit(three).draws()["means"])
 
 
 def test_of_different_priors_neither_exact_density_nor_mode_is_drawn(flat, sharp, flat_mode, sharp_mode):
@@ -144,18 +144,20 @@ def test_of_different_priors_neither_exact_density_nor_mode_is_drawn(flat, sharp
 
 def test_fits_of_one_method_have_names_and_colours_of_their_own(flat, sharp):
     nuts = called(flat, "nuts")
-    assert names_of([nuts, nuts, flat]) == ["nuts", "nuts (2)", "exact"]
+    assert names_of([Fit(nuts), Fit(nuts), Fit(flat)]) == ["nuts", "nuts (2)", "exact"]
     assert list(compare([flat, flat])["fit"].unique()) == ["exact", "exact (2)"]
     gibbs, advi, enumerated = (called(flat, method) for method in ("gibbs", "advi", "enumerate"))
     for trees in ([nuts, gibbs], [nuts, nuts, advi], [flat, sharp, enumerated]):
-        assert len(set(drawable.colours(trees))) == len(trees)
-    assert drawable.colours([advi, nuts]) == [drawable.COLOURS["advi"], drawable.COLOURS["nuts"]]
+        assert len(set(drawable.colours([*map(Fit, trees)]))) == len(trees)
+    assert drawable.colours([Fit(advi), Fit(nuts)]) == [drawable.COLOURS["advi"], drawable.COLOURS["nuts"]]
 
 
 def test_approximations_are_held_only_against_nuts_of_their_own_model(flat, sharp):
     with raises(bz.InputError, "not_comparable", "advi", "50"):
         plots.shrinkage(called(sharp, "advi"), called(flat, "nuts"))
-    words = captions(densities.section([called(flat, "nuts"), called(flat, "advi"), called(sharp, "advi")]))
+    words = captions(
+        densities.section([Fit(called(flat, "nuts")), Fit(called(flat, "advi")), Fit(called(sharp, "advi"))])
+    )
     assert "short intervals are overconfident" in words[f"advi {FLAT} against nuts {FLAT}"]
     assert words[f"advi {SHARP} against nuts"] == "no nuts of this model and prior"
 
@@ -166,8 +168,8 @@ def test_the_first_picture_is_of_the_fits_that_have_its_quantities():
     ridge, linear = bz.find("ridge"), bz.find("linear_regression")
     rows = [(kind, bz.read(kind, table, target="y")) for kind in (linear, ridge)]
     fits = [bz.fit(kind.weak(data), data, "exact", seed=1) for kind, data in rows]
-    assert set(labels(fits[0])) != set(labels(fits[1]))
-    first = densities.hero(fits)
+    assert set(labels(Fit(fits[0]))) != set(labels(Fit(fits[1])))
+    first = densities.hero([*map(Fit, fits)])
     assert isinstance(first, Picture)
     assert "Of exact linear_regression. Without exact ridge, which have other quantities." in first.caption
 
@@ -175,9 +177,9 @@ def test_the_first_picture_is_of_the_fits_that_have_its_quantities():
 def test_what_is_withheld_and_drawn_all_the_same_is_said(flat):
     bad = held(called(flat, "advi"))
     assert legend(plots.shrinkage(bad, called(flat, "nuts"))) == ["nuts", "advi (withheld)"]
-    words = captions(densities.section([called(flat, "nuts"), bad]))
+    words = captions(densities.section([Fit(called(flat, "nuts")), Fit(bad)]))
     assert "It is withheld (estimates are withheld: the gate did not pass" in words["advi against nuts"]
-    reason = densities.hero([held(called(flat, "nuts")), bad]).reason
+    reason = densities.hero([Fit(held(called(flat, "nuts"))), Fit(bad)]).reason
     assert reason.startswith("nuts: estimates are withheld")
     assert "; advi: estimates are withheld" in reason
 
@@ -192,7 +194,7 @@ def test_quantities_without_a_standard_deviation_are_not_compared():
     assert [str(one).split()[0] for one in shown] == ["lam"]
     with raises(bz.InputError, "no_quantity", "quantity"):
         plots.shrinkage(advi, nuts, ["mu"])
-    words = captions(densities.section([nuts, advi]))["advi against nuts"]
+    words = captions(densities.section([Fit(nuts), Fit(advi)]))["advi against nuts"]
     assert "Without those whose sd is 0 or not finite: mu" in words
 
 
@@ -205,8 +207,8 @@ def test_a_constant_has_no_density_and_no_ratio_of_standard_deviations(flat):
     model = bz.find("gaussian_mixture")
     data = bz.read(model, {"Y": np.random.default_rng(1).normal(size=(12, 1))})
     one = bz.fit(model.weak_given(data, {"K": 1}), data, "vb", seed=1)
-    assert "weights[1]" in labels(one)
-    assert "weights[1]" not in drawable.one_of_each(one)
+    assert "weights[1]" in labels(Fit(one))
+    assert "weights[1]" not in drawable.one_of_each(Fit(one))
     assert "weights[1]" not in plots.posterior(one).viz["dist"]["value"]["quantity"]
 
 
@@ -214,9 +216,9 @@ def test_a_mode_or_a_closed_form_that_is_withheld_is_not_drawn(flat, flat_mode):
     nuts = called(flat, "nuts")
     assert legend(plots.overlay([nuts, flat, held(flat_mode)])) == ["nuts", "exact"]
     assert legend(plots.overlay([nuts, held(flat), flat_mode])) == ["nuts", "MAP"]
-    assert "The MAP is withheld" in densities.hero([nuts, held(flat_mode)]).caption
-    assert "The exact density is withheld" in densities.hero([nuts, held(flat)]).caption
-    words = captions(densities.section([nuts, held(flat), held(flat_mode)]))["densities of theta"]
+    assert "The MAP is withheld" in densities.hero([Fit(nuts), Fit(held(flat_mode))]).caption
+    assert "The exact density is withheld" in densities.hero([Fit(nuts), Fit(held(flat))]).caption
+    words = captions(densities.section([Fit(nuts), Fit(held(flat)), Fit(held(flat_mode))]))["densities of theta"]
     assert "Dashed" not in words
     assert "Dotted" not in words
 
@@ -224,18 +226,18 @@ def test_a_mode_or_a_closed_form_that_is_withheld_is_not_drawn(flat, flat_mode):
 def test_of_a_failed_fit_the_pictures_are_of_what_failed(topics):
     tree = held(topics)
     tree.attrs["facts"] = json.dumps(json.loads(tree.attrs["facts"]) | {"components_withheld": ""})
-    assert free_of_labels(tree) == ("invariants",)
+    assert free_of_labels(Fit(tree)) == ("invariants",)
     drawn = plots.trace(tree).viz["trace"]["value"]["quantity"].to_numpy()
-    assert set(drawn) <= set(labels(tree, ("invariants",)))
+    assert set(drawn) <= set(labels(Fit(tree), ("invariants",)))
     assert plots.trace(tree, ["topics[1, ant]"]).viz["trace"]["value"]["quantity"].to_numpy() == ["topics[1, ant]"]
 
 
 @pytest.mark.slow
 def test_of_very_many_quantities_the_first_are_shown_and_it_is_said(long, monkeypatch):
     monkeypatch.setattr(densities, "_chosen", lambda *_: [])  # which take their time
-    words = captions(densities.section([called(long, "nuts"), called(long, "advi")]))
+    words = captions(densities.section([Fit(called(long, "nuts")), Fit(called(long, "advi"))]))
     assert words["intervals of Sigma"].endswith("The first 36 of 49.")
-    total = len(labels(long))
+    total = len(labels(Fit(long)))
     assert f"The first 24 of {total} quantities." in words["advi against nuts"]
 
 
@@ -264,7 +266,7 @@ def test_long_chains_are_thinned_in_traces_and_ranks_alone(flat, monkeypatch):
         draw = getattr(plots, name)
         spy = lambda tree, *a, name=name, draw=draw, **o: seen.update({name: tree}) or draw(tree, *a, **o)  # noqa: E731
         monkeypatch.setattr(plots, name, spy)
-    words = captions(densities.section([tree]))
+    words = captions(densities.section([Fit(tree)]))
     sizes = {name: one["posterior"].sizes["draw"] for name, one in seen.items()}
     assert sizes == {"trace": 500, "rank": 500}
     kept = seen["trace"]["posterior"]["draw"].to_numpy()
@@ -300,7 +302,7 @@ def test_the_k_hats_drawn_are_those_of_the_score(outlier):
 
 def test_rows_whose_residuals_are_withheld_are_counted(outlier):
     words = captions(
-        [checks.leave_one_out({"nuts": (outlier, None)}), checks.draw_residuals(checks.residuals(outlier))]
+        [checks.leave_one_out({"nuts": (Fit(outlier), None)}), checks.draw_residuals(checks.residuals(outlier))]
     )
     assert "Withheld of 1 of 12 rows: k-hat above 0.5" in words["residuals"]
     assert "left out of nuts" in words["k-hat of each observation"]

@@ -30,21 +30,21 @@ def lines(collection, visual):
 
 
 def test_scalars_are_labelled_as_in_the_table(exact):
-    assert labels(exact) == ["mu", "lam", "sigma"]
-    found = draws_of(exact, ["sigma", "mu"])["value"]
+    assert labels(Fit(exact)) == ["mu", "lam", "sigma"]
+    found = draws_of(Fit(exact), ["sigma", "mu"])["value"]
     assert found.dims == ("chain", "draw", "quantity")
     assert np.array_equal(found.sel(quantity="mu"), exact["posterior"]["mu"])
     assert np.array_equal(found.sel(quantity="sigma"), exact["derived"]["sigma"])
 
 
 def test_exact_densities_are_those_of_scipy_and_of_matrices_entry_by_entry(nuts):
-    curve = exact_densities(nuts, ["theta"])["value"].sel(quantity="theta")
+    curve = exact_densities(Fit(nuts), ["theta"])["value"].sel(quantity="theta")
     x, density = curve.sel(plot_axis="x"), curve.sel(plot_axis="y")
     assert np.allclose(density, scipy.stats.beta(8, 5).pdf(x), rtol=2e-3, atol=1e-4)
     model = bz.find("normal_inverse_wishart")
     tree = bz.fit(model.weak(bz.example(model)), method="exact", seed=1)
-    chosen = [label for label in labels(tree) if label.startswith("mu")]
-    found = exact_densities(tree, chosen)["value"]
+    chosen = [label for label in labels(Fit(tree)) if label.startswith("mu")]
+    found = exact_densities(Fit(tree), chosen)["value"]
     for label, mean in zip(chosen, tree["exact"]["mu"].sel(statistic="mean").to_numpy().ravel(), strict=True):
         x, density = found.sel(quantity=label).to_numpy()
         assert abs(x[np.argmax(density)] - mean) < (x[-1] - x[0]) / 100
@@ -57,7 +57,7 @@ def test_exact_densities_over_a_grid_are_computed_of_the_entries_that_are_drawn_
     mixed = InnerMarginal._mixed
     counted = lambda self, law, x: numbers.append(np.size(x)) or mixed(self, law, x)  # noqa: E731
     monkeypatch.setattr(InnerMarginal, "_mixed", counted)
-    curves = exact_densities(tree, ["mean", "theta[3]", "theta[40]"])["value"]
+    curves = exact_densities(Fit(tree), ["mean", "theta[3]", "theta[40]"])["value"]
     assert sum(numbers) < 2 * 400  # two entries of forty, 241 points and some steps to each end
     for label, entry in (("theta[3]", 2), ("theta[40]", 39)):
         x, density = curves.sel(quantity=label).to_numpy()
@@ -68,7 +68,7 @@ def test_exact_densities_over_a_grid_are_computed_of_the_entries_that_are_drawn_
 
 
 def test_the_mode_is_that_of_the_joint_density(exact, at_mode):
-    closed, found = (modes(tree, ["mu", "lam"])["value"].to_numpy() for tree in (exact, at_mode))
+    closed, found = (modes(Fit(tree), ["mu", "lam"])["value"].to_numpy() for tree in (exact, at_mode))
     assert np.array_equal(closed, found)
     assert np.array_equal(found, [at_mode["posterior"][name].item() for name in ("mu", "lam")])
 
@@ -76,12 +76,12 @@ def test_the_mode_is_that_of_the_joint_density(exact, at_mode):
 def test_the_overlay_draws_the_exact_density_and_the_mode(exact, at_mode):
     collection = plots.posterior([exact, at_mode], ["mu", "sigma"])
     assert isinstance(collection, PlotCollection)
-    curve = exact_densities(exact, ["mu", "sigma"])["value"]
+    curve = exact_densities(Fit(exact), ["mu", "sigma"])["value"]
     for label, line in lines(collection, "exact").items():
         assert np.array_equal(np.transpose(line.get_data()), curve.sel(quantity=label).to_numpy().T)
         assert line.get_linestyle() == "--"
     for label, line in lines(collection, "mode").items():
-        assert set(line.get_xdata()) == {modes(at_mode, [label])["value"].item()}
+        assert set(line.get_xdata()) == {modes(Fit(at_mode), [label])["value"].item()}
     shown = [text.get_text() for text in collection.viz["figure"].item().legends[0].get_texts()]
     assert shown == ["draws of exact", "exact", "MAP"]
 
@@ -102,7 +102,7 @@ def test_what_cannot_be_drawn_is_refused(exact, at_mode, nuts):
         with raises(bz.Untrustworthy, "withheld"):
             draw([bad])
     for call, message in (
-        (lambda: draws_of(exact, ["nu"]), ("unknown_name", "quantity", "'nu'")),
+        (lambda: draws_of(Fit(exact), ["nu"]), ("unknown_name", "quantity", "'nu'")),
         (lambda: plots.posterior([exact, nuts]), ("not_comparable",)),
         (lambda: plots.overlay([bad]), ("no_draws",)),
         *((lambda draw=draw: draw(exact), ("no_draws",)) for draw in (plots.trace, plots.rank, plots.ess)),
@@ -194,7 +194,7 @@ def test_what_is_the_same_in_every_draw_has_no_pictures(exact):
 
     tree = exact.copy(deep=True)
     tree["posterior"]["lam"] = tree["posterior"]["lam"] * 0
-    (densities,) = section([tree])
+    (densities,) = section([Fit(tree)])
     assert [block.alt for block in densities.blocks] == ["densities of mu, sigma"]
 
 

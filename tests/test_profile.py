@@ -7,12 +7,13 @@ from sklearn.mixture import GaussianMixture
 import bayeszoo as bz
 from bayeszoo.report.profile import Profile, profiles
 from bayeszoo.report.tables import estimate_rows
+from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import document
 
 
 def by_title(tree, digits=None) -> dict[str, Profile]:
-    described = document(tree)
-    return {profile.title.partition(";")[0]: profile for profile in profiles(tree, described, digits)}
+    described = document(Fit(tree))
+    return {profile.title.partition(";")[0]: profile for profile in profiles(Fit(tree), described, digits)}
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +86,9 @@ def test_symbols_have_a_row_and_states_a_column():
     model = bz.find("hmm_categorical")
     data = bz.read(model, {"y": list("aaaaaaaaaabbbbbbbbbbcbcbcbcb")})
     tree = bz.fit(model.weak(data), data, "map", seed=1)
-    profile = next(each for each in profiles(tree, document(tree), 12) if each.columns[:1] == ["emission by state"])
+    profile = next(
+        each for each in profiles(Fit(tree), document(Fit(tree)), 12) if each.columns[:1] == ["emission by state"]
+    )
     cells = np.array([[float(cell) for cell in row[1:]] for row in profile.rows])
     np.testing.assert_allclose(cells.T, bz.summarize(tree)["emission"]["mean"], rtol=1e-9, atol=1e-9)
 
@@ -96,7 +99,7 @@ def test_topics_have_a_line_each_with_their_words():
     table = [[9, 8, 7, 0, 0, 1], [8, 9, 6, 1, 0, 0], [0, 1, 0, 9, 8, 7], [1, 0, 0, 7, 9, 8]]
     data = bz.read(model, {"counts": table, "word": ["sun", "rain", "wind", "goal", "team", "match"]})
     tree = bz.fit(model(K=2, alpha=2.0, eta=2.0), data, "map", seed=1)
-    lines = [profile.title for profile in profiles(tree, document(tree)) if not profile.columns]
+    lines = [profile.title for profile in profiles(Fit(tree), document(Fit(tree))) if not profile.columns]
     first = {frozenset(line.partition(" of the documents: ")[2].split(", ")[:3]) for line in lines}
     assert first == {frozenset({"sun", "rain", "wind"}), frozenset({"goal", "team", "match"})}
 
@@ -105,12 +108,12 @@ def test_entries_beyond_the_first_are_folded_into_their_range(rows):
     model = bz.find("gaussian_mixture")
     data = bz.read(model, rows)
     tree = bz.fit(model.weak_given(data, {"K": 3}), data, "map", seed=1)
-    described = document(tree)
-    _, every = estimate_rows(tree, described)
+    described = document(Fit(tree))
+    _, every = estimate_rows(Fit(tree), described)
     names = [row[0] for row in every]
     assert "covariances[1, height, weight]" in names  # of a symmetric matrix each entry once
     assert "covariances[1, weight, height]" not in names
-    _, few = estimate_rows(tree, described, most=4)
+    _, few = estimate_rows(Fit(tree), described, most=4)
     means = bz.summarize(tree)["means"]["mean"]
     folded = {row[0].partition(":")[0]: row[1] for row in few if ":" in row[0]}
     assert folded["means"] == f"{means.min():.2g} to {means.max():.2g}"
@@ -125,7 +128,7 @@ def test_a_state_of_a_few_rows_that_are_alike_is_a_spike():
     for rows, is_spike in ((y, True), (np.r_[rng.normal(0, 1, 40), rng.normal(9, 1, 40)], False)):
         data = bz.read(model, {"y": rows})
         tree = bz.fit(model.weak(data), data, "map", seed=1)
-        said = [profile.title for profile in profiles(tree, document(tree)) if "spike" in profile.title]
+        said = [profile.title for profile in profiles(Fit(tree), document(Fit(tree))) if "spike" in profile.title]
         assert ["--method mle" in line for line in said] == [True] * is_spike
 
 

@@ -19,6 +19,7 @@ from bayeszoo.report.page import page
 from bayeszoo.report.page import report as door
 from bayeszoo.report.verdict import verdict
 from bayeszoo.results.quantities import labels
+from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import best, best_of_components, document
 from tests.refusals import raises
 
@@ -59,7 +60,7 @@ def scripts(text):
 
 @pytest.fixture(scope="module")
 def several(exact, at_mode):
-    return page([at_mode, exact], [Withheld("laplace", "no finite curvature")])
+    return page([Fit(at_mode), Fit(exact)], [Withheld("laplace", "no finite curvature")])
 
 
 @pytest.fixture(scope="module")
@@ -76,16 +77,16 @@ def evil(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def evil_page(evil):
-    return page([evil])
+    return page([Fit(evil)])
 
 
 @pytest.fixture
 def pages(monkeypatch):
     """The attributes of the fits that pages are asked of, which here take no time to write."""
-    fits = []
-    page = lambda trees, *_, **__: fits.append([tree.attrs for tree in trees]) or "<!doctype html>"  # noqa: E731
+    attributes = []
+    page = lambda fits, *_, **__: attributes.append([fit.tree.attrs for fit in fits]) or "<!doctype html>"  # noqa: E731
     monkeypatch.setitem(door.__globals__, "page", page)
-    return fits
+    return attributes
 
 
 @pytest.mark.quick
@@ -121,11 +122,11 @@ def test_the_model_the_prior_the_data_and_the_numbers_are_said(several, exact):
 
 
 def test_a_point_has_no_densities_and_the_page_no_gap_for_them(at_mode):
-    assert families.answer([at_mode], []) == families.Answer()
+    assert families.answer([Fit(at_mode)], []) == families.Answer()
 
 
 def test_sampled_fits_have_pictures_of_their_chains(nuts):
-    alts = set(Page(page([nuts])).attributes("img", "alt"))
+    alts = set(Page(page([Fit(nuts)])).attributes("img", "alt"))
     names = {f"{name} of theta" for name in ("densities", "traces", "ranks")}
     assert alts >= {*names, "energy of nuts"}
 
@@ -154,8 +155,12 @@ def test_what_does_not_depend_on_components_is_drawn_where_these_are_withheld():
     data = bz.read(model, rows)
     tree = bz.fit(model.weak_given(data, {"K": 2}), data, "nuts", seed=1, draws=400, tune=400, extend=False)
     trusted(tree, "draws do not agree what component 1 is")
-    assert [label.partition("[")[0] for label in labels(tree)] == ["mixture_mean", "mixture_sd", "effective_components"]
-    shown = Page(page([tree]))
+    assert [label.partition("[")[0] for label in labels(Fit(tree))] == [
+        "mixture_mean",
+        "mixture_sd",
+        "effective_components",
+    ]
+    shown = Page(page([Fit(tree)]))
     alts = shown.attributes("img", "alt")
     assert any(alt.startswith("densities of mixture_mean") for alt in alts)
     assert not any("weights" in alt or "means[" in alt for alt in alts)
@@ -168,13 +173,14 @@ def test_a_point_is_looked_at_before_draws_of_which_nothing_is_shown():
     point = bz.fit(model(K=2), data, "map", seed=1)
     drawn = bz.fit(model(K=2), data, "nuts", seed=1, draws=400, tune=200, extend=False)
     trusted(drawn, "because")
-    assert best([drawn, point]) is best_of_components([drawn, point]) is point
+    fits = [Fit(drawn), Fit(point)]
+    assert best(fits) is best_of_components(fits) is fits[1]
     trusted(drawn, "")
-    assert best([point, drawn]) is drawn
+    assert best(fits[::-1]) is fits[0]
 
 
 def test_the_verdict_in_words(exact, nuts):
-    good, sampled = (verdict("fit", document(tree)) for tree in (exact, nuts))
+    good, sampled = (verdict("fit", document(Fit(tree))) for tree in (exact, nuts))
     assert (good.state, good.headline, sampled.state) == ("ok", "exact", "ok")
     assert re.match(r"The chains agree \(R-hat at most 1\.0\d*\), the draws are worth at least \d+", sampled.words)
 
@@ -215,7 +221,7 @@ def test_the_verdict_says_the_worst_of_all_and_what_is_withheld():
 def test_what_is_withheld_stays_withheld():
     tree = bz.fit(bz.find("beta_bernoulli")(2, 3), [1, 0, 1], "nuts", seed=1, draws=100, tune=100, extend=False)
     assert tree.attrs["status"] == "failed"
-    shown = Page(page([tree]))
+    shown = Page(page([Fit(tree)]))
     for said in ("not to be trusted (failed)", "draws: 100 (must be >= 400)", "The estimates are withheld."):
         assert said in shown.text
     assert not any(alt.startswith("densities") for alt in shown.attributes("img", "alt"))
@@ -224,7 +230,7 @@ def test_what_is_withheld_stays_withheld():
 
 @pytest.mark.slow
 def test_the_same_fits_give_the_same_page(evil, evil_page):
-    assert page([evil]) == evil_page
+    assert page([Fit(evil)]) == evil_page
 
 
 def test_a_user_can_write_no_markup(evil_page):
@@ -329,10 +335,10 @@ def test_a_topic_model_shows_its_topics_and_no_states(topics):
     tree = topics.copy()
     trusted(tree, "draws do not agree what topic 1 is")
     left_out = []
-    assert [block.kind for block in families.answer([tree], left_out).beside] == ["skipped"]
+    assert [block.kind for block in families.answer([Fit(tree)], left_out).beside] == ["skipped"]
     assert "draws do not agree what topic 1 is" in left_out[0].reason
     trusted(tree, "")
-    assert provenance.data_line(tree) == "8 rows of dict"  # documents; there are more cells
-    (words,) = families.answer([tree], []).beside
+    assert provenance.data_line(Fit(tree)) == "8 rows of dict"  # documents; there are more cells
+    (words,) = families.answer([Fit(tree)], []).beside
     assert len(words.rows) == 2
     assert "ant" in str(words.rows)

@@ -70,7 +70,7 @@ def typed(capsys):
 
 def by_python(*trees, arrays=None):
     """Run the Python that is printed for fits; return what it makes. ``arrays`` stand for the dots."""
-    lines, last = provenance.python(trees).rsplit("\n", 1)
+    lines, last = provenance.python([*map(Fit, trees)]).rsplit("\n", 1)
     assert last == 'bz.report(fits, "report.html")'
     assert ("(M, ..." in lines) == (arrays is not None)
     scope = {"arrays": arrays}
@@ -115,7 +115,7 @@ def test_a_fit_made_in_python_is_made_again_from_its_file_or_from_arrays_that_st
 ):
     tree = fit_of(name, tmp_path / source if isinstance(source, str) else source, method, **options)
     arrays = None if source is None or isinstance(source, str) else source
-    told = f"  # the arrays that were given, SHA-256 {tree.attrs['data_digest']}\n" in provenance.python([tree])
+    told = f"  # the arrays that were given, SHA-256 {tree.attrs['data_digest']}\n" in provenance.python([Fit(tree)])
     assert told == (arrays is not None)
     assert_remade(tree, arrays=arrays)
 
@@ -133,7 +133,7 @@ def test_a_fit_made_in_python_is_made_again_from_its_file_or_from_arrays_that_st
 def test_a_fit_made_on_the_command_line_is_made_again_without_its_seed_being_given(words, typed, tmp_path):
     typed("fit", *shlex.split(words), "-o", tmp_path / "fit.nc")
     tree = bz.load(tmp_path / "fit.nc")
-    command = provenance.command(tree)
+    command = provenance.command(Fit(tree))
     assert command == f"bayeszoo fit {words} -o fit.nc --seed {tree.attrs['seed']}"
     typed(*shlex.split(command)[1:], "--overwrite")
     assert_same(bz.load(tmp_path / "fit.nc"), tree)
@@ -149,7 +149,7 @@ def test_data_out_of_a_fit_are_read_as_the_fit_was():
 
 def test_what_was_read_is_in_the_table_of_provenance():
     tree = fit_of("linear_regression", "reg.csv", "map", target="z", features="a,b")
-    tables = [block for block in all_blocks(provenance.again({"map": tree})) if block.kind == "table"]
+    tables = [block for block in all_blocks(provenance.again({"map": Fit(tree)})) if block.kind == "table"]
     (rows,) = [table.rows for table in tables if table.columns[0] == "data"]
     assert ["read with", "target='z', features='a,b'"] in [list(row) for row in rows]
 
@@ -169,16 +169,18 @@ def test_an_example_and_options_of_the_method_are_said():
 
 def test_an_interrupted_fit_is_said_to_be_made_whole():
     tree = bz.fit(bz.find("normal_gamma")(), "newcomb.csv", "exact")
-    assert "interrupted" not in text_of(provenance.again({"exact": tree}))
+    assert "interrupted" not in text_of(provenance.again({"exact": Fit(tree)}))
     tree.attrs["status"] = "interrupted"
-    assert "interrupted is made whole" in text_of(provenance.again({"exact": tree}))
+    assert "interrupted is made whole" in text_of(provenance.again({"exact": Fit(tree)}))
 
 
 def test_a_file_that_is_called_as_an_example_is_not_taken_for_it():
     kind = bz.find("normal_gamma")
     mine, own = (bz.fit(kind(), data, "exact") for data in ("newcomb.csv", bz.example(kind)))
-    assert ["bz.example(M, 'newcomb')" in provenance.python([tree]) for tree in (mine, own)] == [False, True]
-    assert ["come with the model" in text_of(provenance.section({"normal_gamma": tree})) for tree in (mine, own)] == [
+    assert ["bz.example(M, 'newcomb')" in provenance.python([Fit(tree)]) for tree in (mine, own)] == [False, True]
+    assert [
+        "come with the model" in text_of(provenance.section({"normal_gamma": Fit(tree)})) for tree in (mine, own)
+    ] == [
         False,
         True,
     ]
@@ -191,9 +193,9 @@ def test_one_seed_is_drawn_for_all_methods_of_a_call_and_one_command_is_printed(
     monkeypatch.setitem(bz.report.__globals__, "page", lambda trees, *_: fits.append(trees) or "<!doctype html>")
     words = "compare linear_regression reg.csv --target z --methods exact,map --report page.html --plot densities.svg"
     typed(*words.split())
-    (seed,) = {tree.attrs["seed"] for tree in fits[0]}
+    (seed,) = {fit.tree.attrs["seed"] for fit in fits[0]}
     assert provenance.again(dict(enumerate(fits[0]))).blocks[1].text == f"bayeszoo {words} --seed {seed}"
-    assert_remade(*fits[0])
+    assert_remade(*(fit.tree for fit in fits[0]))
     model = bz.find("beta_bernoulli")()
     (first,), (other,) = ({f.attrs["seed"] for f in fit_each(model, [1, 0], ["exact", "map"])} for _ in range(2))
     assert first != other
@@ -203,5 +205,6 @@ def test_one_seed_is_drawn_for_all_methods_of_a_call_and_one_command_is_printed(
 def test_model_and_data_are_said_again_only_where_they_change():
     asked_for = [("linear_regression", "map"), ("linear_regression", "exact"), ("ridge", "exact")]
     trees = [fit_of(name, "reg.csv", method, target="z") for name, method in asked_for]
-    assert provenance.python(trees).count("bz.find(") == provenance.python(trees).count("bz.read(") == 2
+    lines = provenance.python([*map(Fit, trees)])
+    assert lines.count("bz.find(") == lines.count("bz.read(") == 2
     assert_remade(*trees)

@@ -21,6 +21,7 @@ from bayeszoo.distributions.mixed import LocationScaleMixture
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.selection import chain as chains
 from bayeszoo.results.quantities import exact_densities
+from bayeszoo.results.stored import Fit
 from tests.refusals import raises
 
 rng = np.random.default_rng(2)
@@ -354,7 +355,7 @@ def test_what_may_be_exactly_0_has_no_density_to_draw_and_is_compared_by_draws()
     assert abs(row["p_greater"] - greater) < 4.5 * math.hypot(row["p_greater_mcse"], 0.5 / math.sqrt(20_000))
     assert row["p_greater_mcse"] > 0
     tree = bz.fit(weak, both[0], "exact", seed=1, groups=[])
-    curves = exact_densities(tree, ["w[(intercept)]", "w[a]", "included[a]", "sigma2"])
+    curves = exact_densities(Fit(tree), ["w[(intercept)]", "w[a]", "included[a]", "sigma2"])
     assert curves["quantity"].to_numpy().tolist() == ["w[(intercept)]", "sigma2"]
 
 

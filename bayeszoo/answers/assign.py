@@ -174,8 +174,8 @@ def assign(tree: xr.DataTree, new_data: object = None, **options: Any) -> pd.Dat
     >>> bz.assign(tree)[["component", "expected_loss"]]  # doctest: +SKIP
     """
     fit, model = answering(tree, _ANSWER), Fit(tree).model
-    if why := components_withheld(tree):
-        after = f"; {step}" if (step := next_step(tree)) else ""
+    if why := components_withheld(fit):
+        after = f"; {step}" if (step := next_step(fit)) else ""
         raise Untrustworthy(f"assignments to components are withheld: {why}{after}", "withheld")
     if not isinstance(model, Latent):
         raise InputError(

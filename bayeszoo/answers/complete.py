@@ -52,7 +52,7 @@ def complete(tree: xr.DataTree, new_data: object = None, **options: object) -> p
     if not isinstance(fit.model, Completes):
         hint = "give a fit of tree_network"
         raise InputError(f"{fit.model.name} completes no rows", "no_capability", hint=hint)
-    require_shown(tree, "completions by it")
+    require_shown(fit, "completions by it")
     data = rows_asked(fit, new_data, options, "missing levels")
     holes, tables = np.asarray(data["levels"]) < 0, tables_of(data)
     if not holes.any():

@@ -115,8 +115,8 @@ def decodable(source: Any, new_data: object, options: Options, *, need_states: b
         data = read(model, new_data, **options)
         known = {name: values[None, None] for name, values in model.known_parameters(data).items()}
         return Decodable(model, known, data, None)
-    if (withheld := components_withheld(source)) and need_states:
-        raise Untrustworthy(f"states are withheld: {withheld}; {next_step(source)}", "withheld")
+    if (withheld := components_withheld(fit)) and need_states:
+        raise Untrustworthy(f"states are withheld: {withheld}; {next_step(fit)}", "withheld")
     rows = rows_asked(fit, new_data, options, "states")
     fitted = rows if fit.kind == "point estimate" else fit.data  # a single point is the best, whatever the rows
     return Decodable(model, fit.draws(), rows, fitted, withheld, fit.has_independent_draws)
@@ -228,7 +228,7 @@ def _refuse_paths(fit: Fit, paths: int) -> None:
     """Refuse paths where parameters are withheld."""
     if paths and has_withheld(fit):
         why = "parameters are withheld, and paths drawn, of all rows together, cannot be judged row by row"
-        raise Untrustworthy(f"{why}: leave paths out, or {next_step(fit.tree)}", "withheld")
+        raise Untrustworthy(f"{why}: leave paths out, or {next_step(fit)}", "withheld")
 
 
 class _Decoded(NamedTuple):

@@ -312,7 +312,7 @@ def drawn_functions(
         return np.empty((0, model.inputs.size(data)))
     if has_withheld(fit):
         why = "parameters are withheld, and functions drawn, of all places together, cannot be judged place by place"
-        raise Untrustworthy(f"{why}: leave draws out, or {next_step(tree)}", "withheld")
+        raise Untrustworthy(f"{why}: leave draws out, or {next_step(fit)}", "withheld")
     rng = stream_of_fit(fit.tree.attrs, seed, "function", data.digest)
     return model.drawn_function(evenly(fit.pooled(), draws), fit.like, data, rng, **along)
 

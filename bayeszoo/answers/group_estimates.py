@@ -32,7 +32,7 @@ from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Conditional
 from bayeszoo.model.views import View
 from bayeszoo.results.stored import Fit
-from bayeszoo.results.summary import summarize
+from bayeszoo.results.summary import summaries_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -117,7 +117,7 @@ def group_estimates(tree: xr.DataTree) -> pd.DataFrame:
 
 def _estimated(fit: Fit) -> pd.DataFrame:
     (name,), (size, sizes) = _of_groups(fit.model), sizes_of_groups(fit)
-    summary, theta = summarize(fit.tree, [name])[name], fit.draws()[name]
+    summary, theta = summaries_of(fit, [name])[name], fit.draws()[name]
     nothing = np.full(theta.shape[2], np.nan)
     columns = {size: sizes, **_unpooled(fit)}
     columns |= {key: nothing if summary[key] is None else summary[key] for key in _ESTIMATES}

@@ -226,12 +226,12 @@ def _reasons(own: pd.DataFrame, shown: np.ndarray, scores: Any) -> np.ndarray:
 def answering(tree: xr.DataTree, answer: str) -> Fit:
     """Return the view of a fit that answers: its numbers are shown, or it can be judged; else raise `Untrustworthy`."""
     fit = Fit(tree)
-    return fit if is_judged(fit) else require_shown(tree, answer)
+    return fit if is_judged(fit) else require_shown(fit, answer)
 
 
 def refuse(fit: Fit, answer: str) -> None:
     """Raise `Untrustworthy`, as no part of an answer agrees with the posterior's."""
-    require_shown(fit.tree, answer)
+    require_shown(fit, answer)
     raise Untrustworthy(f"all of it is {FAR}: {answer} are withheld", "withheld")
 
 
@@ -247,7 +247,7 @@ def has_withheld(fit: Fit) -> bool:
 
 def limits_of(fit: Fit) -> Limits:
     """Return how far an answer of a fit may be from the posterior's."""
-    return (WITHIN if has_withheld(fit) else SHOWN)._replace(then=next_step(fit.tree))
+    return (WITHIN if has_withheld(fit) else SHOWN)._replace(then=next_step(fit))
 
 
 def reference_of(fit: Fit) -> Fit:

@@ -95,8 +95,8 @@ def predict(
     """
     if is_by_group(tree):
         return _by_group(tree, new_data, seed, options)
-    if has_proportions(Fit(tree).model):
-        model = require_shown(tree, "predictions from it").model
+    if has_proportions((fit := Fit(tree)).model):
+        model = require_shown(fit, "predictions from it").model
         if new_data is None or isinstance(new_data, int | np.integer):
             raise InputError(
                 f"{model.name} predicts the topics of other documents", "needs_documents", hint="give a table of them"
@@ -141,7 +141,7 @@ def _by_group(
 ) -> pd.DataFrame:
     """Predict each row by the fit of its group, or further observations of each group."""
     fits, by = fits_of(tree), str(tree.attrs["by"])
-    model = Fit(next(iter(fits.values()))).model
+    model = next(iter(fits.values())).model
     if has_proportions(model):
         raise InputError("groups of fits have different topics", "one_group_only", hint="list them group by group")
     if isinstance(new_data, int | np.integer):
@@ -149,11 +149,11 @@ def _by_group(
     elif isinstance(new_data, Mapping) and all(isinstance(part, Data) for part in new_data.values()):
         parts = new_data
     else:
-        parts = read_new_by(model, new_data, by, {label: Fit(fit).like for label, fit in fits.items()}, **options)[1]
+        parts = read_new_by(model, new_data, by, {label: fit.like for label, fit in fits.items()}, **options)[1]
     frames = {}
     for label, part in parts.items():
         with named_in_errors(label):
-            frames[label] = predict(fits[label], part, seed=seed)
+            frames[label] = predict(fits[label].tree, part, seed=seed)
     frame = together(frames, by)
     errors = [each.attrs.get(ERROR_OF_SUM, math.nan) for each in frames.values()]
     frame.attrs[ERROR_OF_SUM] = math.hypot(*errors)  # of draws of different fits
@@ -164,12 +164,12 @@ def _by_group(
 
 def _components(fit: Fit, data: Mapping[str, np.ndarray]) -> Columns:
     """Return the most probable component of each row and its probability; nothing where there are no components."""
-    model, tree = fit.model, fit.tree
+    model = fit.model
     if not isinstance(model, Latent):
         return {}
-    if components_withheld(tree) or has_withheld(fit):
+    if components_withheld(fit) or has_withheld(fit):
         return dict.fromkeys(("component", *_PROBABILITY), np.full(model.inputs.size(data), np.nan))
-    assigned = assign(tree, data)
+    assigned = assign(fit.tree, data)
     if "component" not in assigned:  # the latent variable is a number
         return {}
     losses, errors = (assigned[name].to_numpy() for name in ("expected_loss", "mcse_expected_loss"))

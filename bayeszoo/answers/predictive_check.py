@@ -170,7 +170,7 @@ def replicate(
     tree: xr.DataTree, statistics: object = None, *, replicates: int = 1000, seed: int | np.random.Generator = 0
 ) -> Replicates:
     """Draw data sets as `predictive_check` does, and return the quantities themselves."""
-    return _replicated(require_shown(tree, _ANSWER), statistics, replicates, seed)
+    return _replicated(require_shown(Fit(tree), _ANSWER), statistics, replicates, seed)
 
 
 def _replicated(fit: Fit, statistics: object, replicates: int, seed: int | np.random.Generator) -> Replicates:

@@ -215,12 +215,13 @@ def document_scores(
 
 def _caveat(tree: xr.DataTree, untrusted: bool) -> dict[str, str]:
     """Say why the estimates are withheld, or raise it, or which caveat goes with them; nothing where none does."""
-    is_shown, components, lines = Fit(tree).is_shown, components_withheld(tree), failures_of(tree)
+    fit = Fit(tree)
+    is_shown, components, lines = fit.is_shown, components_withheld(fit), failures_of(fit)
     if is_shown:
         lines = [f"topics are withheld: {components}"] if components else lines[1:]
     if not untrusted and (components or not is_shown):
         hint = "untrusted=True (--untrusted) shows them as one solution"
-        raise Untrustworthy("; ".join(filter(None, (*lines, next_step(tree), hint))), "withheld")
+        raise Untrustworthy("; ".join(filter(None, (*lines, next_step(fit), hint))), "withheld")
     return {"caveat": "; ".join(lines)} if lines else {}
 
 
@@ -244,12 +245,13 @@ def _moments(draws: np.ndarray, kind: str) -> dict[str, np.ndarray]:
 
 def _new_documents(tree: xr.DataTree, new_data: object, options: Options) -> tuple[Model, Data]:
     """Return the topic model, and documents that its fit has not seen, read with its words."""
-    model = Fit(tree).model
+    fit = Fit(tree)
+    model = fit.model
     if not has_proportions(model):
         raise InputError(
             f"{model.name} cannot infer the topics of other documents", "no_topic_inference", hint="see `bayeszoo list`"
         )
-    return model, read(model, new_data, new=True, like=Fit(tree).like, **options)
+    return model, read(model, new_data, new=True, like=fit.like, **options)
 
 
 def _some_draws(tree: xr.DataTree, most: int) -> dict[str, np.ndarray]:

@@ -13,6 +13,7 @@ from cyclopts import Parameter
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved
 from bayeszoo.foundation.named import Document
+from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,7 +80,7 @@ class AnswerOptions:
         """Answer for the rows of a fit, or for new rows: load the fit, read the rows, ask, print and write."""
         self.probe()
         tree = saved.load(fit_file)
-        self.answer(ask(tree, saved.new_rows(tree, data, table)), saved.about(tree), show)
+        self.answer(ask(tree, saved.new_rows(Fit(tree), data, table)), saved.about(tree), show)
 
     def drawn(self, draw: Callable[[], Figure], plot: Path | None) -> saved.Writer:
         """Return what draws a picture, where one was asked for."""

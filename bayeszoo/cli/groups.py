@@ -62,9 +62,9 @@ def _of_fit(arguments: Changes) -> tuple[str, dict[str, Changes]]:
     fits = fits_of(tree)
     parts = saved.new_parts(tree, arguments.get("data"), arguments.get("table", opt.TABLE))
     if parts is None:
-        return tree.attrs["by"], {label: {"fit_file": fit} for label, fit in fits.items()}
+        return tree.attrs["by"], {label: {"fit_file": fit.tree} for label, fit in fits.items()}
     return tree.attrs["by"], {
-        label: {"fit_file": fits[label], "data": part, "table": opt.TABLE} for label, part in parts.items()
+        label: {"fit_file": fits[label].tree, "data": part, "table": opt.TABLE} for label, part in parts.items()
     }
 
 

@@ -25,11 +25,11 @@ from bayeszoo.model.base import Model, fields_of
 from bayeszoo.model.capabilities import Classifies, Latent
 from bayeszoo.report.classes import SMALLEST_ERROR
 from bayeszoo.report.numbers import estimate, number
+from bayeszoo.results.stored import Fit
 from bayeszoo.tools.kmeans import kmeans
 
 if TYPE_CHECKING:
     import pandas as pd
-    import xarray as xr
 
 KMEANS = "kmeans"
 _ERROR = {True: "share of trials decided wrongly", False: "root mean squared error of the predictive mean"}
@@ -90,14 +90,14 @@ def require_components(model: Model, rows: Data) -> None:
         raise InputError(f"{model.name} has no k-means next to it", "unknown_method", hint=hint)
 
 
-def beside_clusters(model: Model, rows: Data, trees: Sequence[xr.DataTree], seed: int | None) -> Document:
+def beside_clusters(model: Model, rows: Data, fits: Sequence[Fit], seed: int | None) -> Document:
     """Return the objective of k-means with K clusters, and how many rows each fit puts into another cluster."""
     answer = kmeans(rows["Y"], int(fields_of(model)["K"]), seed=seed)
     apart: dict[str, int | None] = {}
     compared = dict[str, int]()
-    for name, tree in zip(names_of(trees), trees, strict=True):
+    for name, fit in zip(names_of(fits), fits, strict=True):
         try:
-            assigned = assign(tree)
+            assigned = assign(fit.tree)
             apart[name], compared[name] = answer.apart(assigned), int(assigned["component"].notna().sum())
         except (InputError, Untrustworthy):  # its components are withheld
             apart[name], compared[name] = None, 0

@@ -89,12 +89,11 @@ def load(fit_file: Any, single: bool = False) -> xr.DataTree:
         raise InputError(
             f"{fit_file} holds fits by group", "one_group_only", hint=f"name one as {fit_file}:{next(iter(fits))}"
         )
-    return fits[group] if is_of_group else tree
+    return fits[group].tree if is_of_group else tree
 
 
-def new_rows(tree: xr.DataTree, data: str | None, table: TableOptions) -> Data | None:
+def new_rows(fit: Fit, data: str | None, table: TableOptions) -> Data | None:
     """Read new rows for a fit; None where no table is named: the rows of the fit are meant."""
-    fit = Fit(tree)
     return None if data is None and table == TABLE else table.read(type(fit.model), data, new=True, like=fit.like)
 
 
@@ -104,8 +103,8 @@ def new_parts(tree: xr.DataTree, data: str | None, table: TableOptions) -> dict[
         if table != TABLE:
             raise InputError("the options of a table go with DATA", "option_needs_data")
         return None
-    likes = {label: Fit(fit).like for label, fit in fits_of(tree).items()}
-    kind = type(Fit(next(iter(fits_of(tree).values()))).model)
+    likes = {label: fit.like for label, fit in fits_of(tree).items()}
+    kind = type(next(iter(fits_of(tree).values())).model)
     whole, parts = read_new_by(kind, data, tree.attrs["by"], likes, **table.of_reading())
     for line in whole.notes:
         terminal.note(f"note: {line}")
@@ -114,8 +113,8 @@ def new_parts(tree: xr.DataTree, data: str | None, table: TableOptions) -> dict[
 
 def about(tree: xr.DataTree, *more: str) -> Document:
     """Return the head of every answer from a fit, or from fits by group: model, method, status and caveats."""
-    fits = fits_of(tree).values() if is_by_group(tree) else [tree]
-    said = [line for fit in fits if Fit(fit).status == "caution" for line in failures_of(fit)[1:]]
+    fits = fits_of(tree).values() if is_by_group(tree) else [Fit(tree)]
+    said = [line for fit in fits if fit.status == "caution" for line in failures_of(fit)[1:]]
     caveats = {"status": "caution", "caveats": list(dict.fromkeys(said))} if said else {}
     names = ("model", "method", "kind", *more, *(["by"] if is_by_group(tree) else []))
     return {name: tree.attrs[name] for name in names} | caveats

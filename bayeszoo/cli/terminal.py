@@ -42,7 +42,6 @@ from bayeszoo.results.stored import Fit, dumps
 
 if TYPE_CHECKING:
     import pandas as pd
-    import xarray as xr
 
 _SPARE = ("ess_tail", "mcse_mean", "ess_bulk", "sd_ratio", "error_sd", "r_hat", "median")
 _SPARE_MEASURED = ("mcse_mean", "median", "q025", "q975", "sd_ratio", "error_sd")
@@ -272,14 +271,14 @@ def kind_of(frame: pd.DataFrame, kind: str) -> str:
     return "draws of the exact posterior" if kind == "exact" and frame[errors].gt(0).any(axis=None) else kind
 
 
-def show_fit(tree: xr.DataTree, document: Document, digits: int | None = None) -> None:
+def show_fit(fit: Fit, document: Document, digits: int | None = None) -> None:
     """Print a fit: its model and data, the estimates, the figures of the fit as a whole, the gate."""
     console = out()
-    console.print(f"{Fit(tree).model}  {document['method']}: {document['sampler']}, {document['kind']}")
+    console.print(f"{fit.model}  {document['method']}: {document['sampler']}, {document['kind']}")
     source, digest = escaped(document["data"]["source"]), document["data"]["digest"][:8]
     console.print(f"data {source} ({digest}), seed {document['seed']}, {seconds(document['seconds'])}")
-    _show_profiles(tree, document, digits)
-    columns, rows = estimate_rows(tree, document, digits, MOST_LISTED)
+    _show_profiles(fit, document, digits)
+    columns, rows = estimate_rows(fit, document, digits, MOST_LISTED)
     if any(cell not in (None, "-", "withheld") for row in rows for cell in row[1:2]):  # some rows have names alone
         show_table(columns, rows, spare=_SPARE_MEASURED if document["kind"] == "approximate" else _SPARE)
     else:
@@ -291,13 +290,13 @@ def show_fit(tree: xr.DataTree, document: Document, digits: int | None = None) -
         console.print(f"caution {escaped(line)}")
 
 
-def _show_profiles(tree: xr.DataTree, document: Document, digits: int | None) -> None:
+def _show_profiles(fit: Fit, document: Document, digits: int | None) -> None:
     """Print the function, or a profile of components, states and topics, before the estimates of parameters."""
-    if not Fit(tree).model.views() & PROFILED:
+    if not fit.model.views() & PROFILED:
         return
     from bayeszoo.report.profile import profiles  # other models do not need its imports
 
-    for profile in profiles(tree, document, digits):
+    for profile in profiles(fit, document, digits):
         show_profile(*profile)
 
 
@@ -373,20 +372,20 @@ def print_json(value: object) -> None:
     sys.stdout.write(dumps(value) + "\n")
 
 
-def verdict(trees: Sequence[xr.DataTree], measured: Container[str] = ()) -> int:
+def verdict(fits: Sequence[Fit], measured: Container[str] = ()) -> int:
     """Print why numbers are withheld, and what to try next, and return the exit code; `fit` has printed the caveats.
 
     Some numbers of methods that are ``measured`` against another fit are shown although the gate failed.
     """
-    for tree in trees:
-        whose = f"{tree.attrs.get('group', tree.attrs['method'])}: " if len(trees) > 1 else ""
-        lines = failures_of(tree) if not Fit(tree).is_shown else []
-        if tree.attrs["method"] in measured:
+    for fit in fits:
+        whose = f"{fit.tree.attrs.get('group', fit.method)}: " if len(fits) > 1 else ""
+        lines = failures_of(fit) if not fit.is_shown else []
+        if fit.method in measured:
             lines[:1] = ["the gate did not pass; means and sds are shown with their measured gaps"] * bool(lines)
         for line in lines:
             note(f"warning: {whose}{line}")
-        if step := next_step(tree):
+        if step := next_step(fit):
             note(f"next: {whose}{step}")
-    if any(Fit(tree).status == "interrupted" for tree in trees):
+    if any(fit.status == "interrupted" for fit in fits):
         return signals.exit_code()
-    return 0 if all(Fit(tree).is_shown for tree in trees) else Untrustworthy.exit_code
+    return 0 if all(fit.is_shown for fit in fits) else Untrustworthy.exit_code

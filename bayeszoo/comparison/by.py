@@ -30,7 +30,7 @@ from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import exchangeable_axis
 from bayeszoo.results.caveats import failures_of, warn
 from bayeszoo.results.stored import FITS, Fit, dumps, fits_of
-from bayeszoo.results.summary import elements, listed, summarize
+from bayeszoo.results.summary import elements, listed, summaries_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -124,7 +124,7 @@ def fit_parts(
             break
         tree.attrs |= {"by": by, "group": label}
         trees[label] = tree
-        warn(tree)
+        warn(Fit(tree))
         if tree.attrs["status"] == "interrupted":
             break
     joint_tree = in_one_tree(trees, by, seed)
@@ -180,14 +180,16 @@ def _axes_of(draws: xr.Dataset, name: Hashable) -> Hashable:
 def estimates(tree: xr.DataTree) -> pd.DataFrame:
     """Return the summary of each quantity that is shown in each group, one row for each pair."""
     if is_of_groups(tree):
-        return estimates_within(tree)
+        return estimates_within(Fit(tree))
     if is_of_levels(tree):
-        return estimates_of_levels(tree)
+        return estimates_of_levels(Fit(tree))
     rows = dict[str, list[dict[str, Any]]]()
-    for label, tree_ in fits_of(tree).items():
-        for name, summary in summarize(tree_, listed(tree_)).items():
+    for label, view in fits_of(tree).items():
+        for name, summary in summaries_of(view, listed(view)).items():
             shown_columns = {key: values for key, values in summary.items() if key != "withheld" and values is not None}
-            for index, quantity in elements(tree_["posterior"].to_dataset()[name]) if "mean" in shown_columns else ():
+            for index, quantity in (
+                elements(view.tree["posterior"].to_dataset()[name]) if "mean" in shown_columns else ()
+            ):
                 row = {key: float(np.asarray(values)[index]) for key, values in shown_columns.items()}
                 rows.setdefault(quantity, []).append({"quantity": quantity, "group": label, **row})
     return pd.DataFrame([row for rows_of_quantity in rows.values() for row in rows_of_quantity])
@@ -237,12 +239,12 @@ def contrasts(tree: xr.DataTree, against: str | None = None, *, rope: float | No
     """
     columns = columns_of(rope)
     if is_of_groups(tree):
-        return contrasts_within(tree, against, rope)
+        return contrasts_within(Fit(tree), against, rope)
     if is_of_levels(tree):
-        return contrasts_of_levels(tree, against, rope)
+        return contrasts_of_levels(Fit(tree), against, rope)
     fits = fits_of(tree)
     pairs = pairs_of(list(fits), against, next(iter(fits)))
-    reasons = [f"{label}: {failures_of(fit)[0]}" for label, fit in fits.items() if not Fit(fit).is_shown]
+    reasons = [f"{label}: {failures_of(fit)[0]}" for label, fit in fits.items() if not fit.is_shown]
     hidden = [
         f"{name}: components of different groups are not the same ones"
         for name in _of_components(next(iter(fits.values())))
@@ -255,9 +257,9 @@ def contrasts(tree: xr.DataTree, against: str | None = None, *, rope: float | No
     return frame
 
 
-def _of_other_labels(first: xr.DataTree, second: xr.DataTree) -> list[str]:
+def _of_other_labels(first: Fit, second: Fit) -> list[str]:
     """Name the quantities of both fits whose labels differ, so that their entries cannot be compared."""
-    variables, others = (tree["posterior"].data_vars for tree in (first, second))
+    variables, others = (fit.tree["posterior"].data_vars for fit in (first, second))
     pairs = [(name, variables[name], others[name]) for name in variables if name in others]
     return [
         str(name)
@@ -266,20 +268,18 @@ def _of_other_labels(first: xr.DataTree, second: xr.DataTree) -> list[str]:
     ]
 
 
-def _of_components(tree: xr.DataTree) -> list[str]:
+def _of_components(fit: Fit) -> list[str]:
     """Name the quantities with an entry for each component, whose labels are arbitrary."""
-    axis = exchangeable_axis(Fit(tree).model)
-    return [str(name) for name, values in tree["posterior"].data_vars.items() if axis in values.dims]
+    axis = exchangeable_axis(fit.model)
+    return [str(name) for name, values in fit.tree["posterior"].data_vars.items() if axis in values.dims]
 
 
-def _contrasted(
-    fits: Mapping[str, xr.DataTree], group: str, against: str, rope: float | None
-) -> Iterator[dict[str, Any]]:
+def _contrasted(fits: Mapping[str, Fit], group: str, against: str, rope: float | None) -> Iterator[dict[str, Any]]:
     """Yield the contrast of each scalar between two groups."""
-    first, second = Fit(fits[against]), Fit(fits[group])
+    first, second = fits[against], fits[group]
     if not (first.is_shown and second.is_shown):
         return
-    hidden = [*_of_components(first.tree), *_of_other_labels(first.tree, second.tree)]
+    hidden = [*_of_components(first), *_of_other_labels(first, second)]
     means = [_means(fit) for fit in (first, second)]
     draws = [fit.draws() for fit in (first, second)]
     for name in (name for name in draws[0] if name in draws[1] and name not in hidden):
@@ -298,7 +298,7 @@ def _contrasted(
 
 def _means(fit: Fit) -> dict[str, np.ndarray]:
     """Return the mean of each quantity, NaN where it does not exist."""
-    return {name: np.asarray(summary["mean"], dtype=np.float64) for name, summary in summarize(fit.tree).items()}
+    return {name: np.asarray(summary["mean"], dtype=np.float64) for name, summary in summaries_of(fit).items()}
 
 
 def _in_closed_form(first: Fit, second: Fit, name: str, rope: float | None) -> dict[str, np.ndarray] | None:

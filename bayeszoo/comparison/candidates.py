@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from bayeszoo.comparison.compare import model_label, require_same_data, require_same_density, unique
+from bayeszoo.comparison.compare import require_same_data, require_same_density, unique
 from bayeszoo.data.inputs import CountSeries, Real, RealSeries
 from bayeszoo.data.inputs.regression import WithFeatures
 from bayeszoo.data.read import Data, read
@@ -92,7 +92,7 @@ def label(candidate: Model | xr.DataTree) -> str:
     """Return the name of a model with its fields, and for a fit with its method."""
     if isinstance(candidate, Model):
         return str(candidate)
-    return f"{candidate.attrs['method']} {model_label(candidate)}"
+    return f"{candidate.attrs['method']} {Fit(candidate).model}"
 
 
 def _candidate(name: str, fit_or_model: Any, data: Any, data_read: dict[type[Model], Data]) -> Candidate:

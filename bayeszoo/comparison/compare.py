@@ -26,7 +26,7 @@ from bayeszoo.results.summary import (
     errors,
     listed,
     probability_positive,
-    summarize,
+    summaries_of,
 )
 
 if TYPE_CHECKING:
@@ -98,39 +98,45 @@ def compare(
     InputError
         When the fits are not of the same data.
     """
-    import pandas as pd
-
     if isinstance(fits, Model):
         methods = [methods] if isinstance(methods, str) else methods
         default = [name for name in methods_for(type(fits)) if name != "em"]
         fits = fit_each(fits, data, default if methods is None else methods, seed)
-    fits = list(fits)
-    trees = [fitted for fitted in fits if not isinstance(fitted, Withheld)]
-    require_same_data([(tree.attrs["data_digest"], tree.attrs["data_source"]) for tree in trees], "fits")
-    matched_trees = iter(matched(trees))
-    fits = [fitted if isinstance(fitted, Withheld) else next(matched_trees) for fitted in fits]
-    named = dict(zip(names_of(fits), fits, strict=True))
-    require_same_density({name: Fit(tree).model for name, tree in named.items() if not isinstance(tree, Withheld)})
-    rows = [{"fit": name, **row} for name, fitted in named.items() for row in _rows(fitted, _trusted(fitted, named))]
+    return in_one_table([fitted if isinstance(fitted, Withheld) else Fit(fitted) for fitted in fits])
+
+
+def in_one_table(fits: Sequence[Fit | Withheld]) -> pd.DataFrame:
+    """Return the table of `compare`."""
+    import pandas as pd
+
+    answered = [fit for fit in fits if not isinstance(fit, Withheld)]
+    require_same_data([(fit.data_digest, fit.data_source) for fit in answered], "fits")
+    matched_fits = iter(matched(answered))
+    named = {
+        name: fit if isinstance(fit, Withheld) else next(matched_fits)
+        for name, fit in zip(names_of(fits), fits, strict=True)
+    }
+    require_same_density({name: fit.model for name, fit in named.items() if not isinstance(fit, Withheld)})
+    rows = [{"fit": name, **row} for name, fit in named.items() for row in _rows(fit, _trusted(fit, named))]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def _trusted(fitted: xr.DataTree | Withheld, named: Mapping[str, xr.DataTree | Withheld]) -> tuple[str, Any] | None:
-    """Return name and tree of the fit that an approximation or a point estimate is measured against.
+def _trusted(fit: Fit | Withheld, named: Mapping[str, Fit | Withheld]) -> tuple[str, Fit] | None:
+    """Return name and view of the fit that an approximation or a point estimate is measured against.
 
     Its status is ok, its model is the same, and it is exact or, failing that, sampled.
     """
-    if isinstance(fitted, Withheld) or fitted.attrs["kind"] not in ("approximate", "point estimate"):
+    if isinstance(fit, Withheld) or fit.kind not in ("approximate", "point estimate"):
         return None
     others = [
-        (name, tree)
-        for name, tree in named.items()
-        if not isinstance(tree, Withheld)
-        and tree.attrs["status"] == "ok"
-        and tree.attrs["kind"] in ("exact", "sampled")
-        and model_label(tree) == model_label(fitted)
+        (name, other)
+        for name, other in named.items()
+        if not isinstance(other, Withheld)
+        and other.status == "ok"
+        and other.kind in ("exact", "sampled")
+        and str(other.model) == str(fit.model)
     ]
-    return min(others, key=lambda pair: pair[1].attrs["kind"], default=None)  # "exact" comes before "sampled"
+    return min(others, key=lambda pair: pair[1].kind, default=None)  # "exact" comes before "sampled"
 
 
 def usual_methods(model: type[Model]) -> list[str]:
@@ -174,7 +180,7 @@ def fit_each(
         reporter.say(f"{model.name}: {method}")
         try:
             fits.append(tree := fit_sharing(shared, model, data, method, seed, reporter, None, {}))
-            warn(tree)
+            warn(Fit(tree))
         except (Interrupted, KeyboardInterrupt):
             if not fits:
                 raise
@@ -226,16 +232,15 @@ def require_same_density(models: Mapping[str, Model]) -> None:
         raise InputError(f"{why}: the scores are not comparable", "not_comparable", hint=hint)
 
 
-def names_of(fits: Sequence[xr.DataTree | Withheld]) -> list[str]:
+def names_of(fits: Sequence[Fit | Withheld]) -> list[str]:
     """Name each fit by its method, with model and prior where these differ, and a number where names still repeat."""
-    labels = {model_label(tree): tree.attrs["model"] for tree in fits if not isinstance(tree, Withheld)}
+    labels = {str(fit.model): fit.tree.attrs["model"] for fit in fits if not isinstance(fit, Withheld)}
     models_suffice, names = len(set(labels.values())) == len(labels), []
-    for fitted in fits:
-        if isinstance(fitted, Withheld) or len(labels) == 1:
-            names.append(fitted.method if isinstance(fitted, Withheld) else fitted.attrs["method"])
+    for fit in fits:
+        if isinstance(fit, Withheld) or len(labels) == 1:
+            names.append(fit.method)
         else:
-            model = fitted.attrs["model"] if models_suffice else model_label(fitted)
-            names.append(f"{fitted.attrs['method']} {model}")
+            names.append(f"{fit.method} {fit.tree.attrs['model'] if models_suffice else fit.model}")
     return unique(names)
 
 
@@ -248,86 +253,81 @@ def unique(names: Iterable[str]) -> list[str]:
     return list(numbered)
 
 
-def model_label(tree: xr.DataTree) -> str:
-    """Return the name of a fit's model with its fields."""
-    return str(Fit(tree).model)
-
-
-def _rows(fitted: xr.DataTree | Withheld, trusted: tuple[str, object] | None) -> list[dict[str, Any]]:
-    if isinstance(fitted, Withheld):
-        return [{"method": fitted.method, "status": f"withheld: {fitted.reason}"}]
+def _rows(fit: Fit | Withheld, trusted: tuple[str, Fit] | None) -> list[dict[str, Any]]:
+    if isinstance(fit, Withheld):
+        return [{"method": fit.method, "status": f"withheld: {fit.reason}"}]
     shared = {
-        "model": model_label(fitted),
-        "method": fitted.attrs["method"],
-        "kind": fitted.attrs["kind"],
-        "status": Fit(fitted).status,
-        "seconds": sum(Fit(fitted).seconds.values()),
-        **(_evidence(fitted) | _loo(fitted) if Fit(fitted).is_shown else {}),
+        "model": str(fit.model),
+        "method": fit.method,
+        "kind": fit.kind,
+        "status": fit.status,
+        "seconds": sum(fit.seconds.values()),
+        **(_evidence(fit) | _loo(fit) if fit.is_shown else {}),
     }
     return [
         {**shared, **row}
-        for name, summary in summarize(fitted, listed(fitted)).items()
-        for row in _elements(fitted, name, summary, trusted)
+        for name, summary in summaries_of(fit, listed(fit)).items()
+        for row in _elements(fit, name, summary, trusted)
     ]
 
 
 def _elements(
-    tree: xr.DataTree, name: str, summary: Mapping[str, np.ndarray | None], trusted: tuple[str, Any] | None
+    fit: Fit, name: str, summary: Mapping[str, np.ndarray | None], trusted: tuple[str, Fit] | None
 ) -> list[dict[str, Any]]:
     """Return one row for each scalar of a parameter."""
     columns = {key: summary[key] for key in (*_MOMENTS, *_MCSE)}
-    measured = errors(tree, name, summary)
-    gaps = _gaps(tree, name, trusted[1]) if trusted is not None and not measured else {}
+    measured = errors(fit, name, summary)
+    gaps = _gaps(fit, name, trusted[1]) if trusted is not None and not measured else {}
     columns |= measured | gaps
-    signs = probability_positive(tree, name)
+    signs = probability_positive(fit, name)
     columns |= dict(zip(("p_positive", "p_positive_mcse"), signs, strict=True)) if signs else {}
     rows = []
-    for index, label in elements(tree["posterior"].to_dataset()[name]):
+    for index, label in elements(fit.tree["posterior"].to_dataset()[name]):
         row: dict[str, Any] = {key: float(value[index]) for key, value in columns.items() if value is not None}
         if trusted is not None and gaps and np.isfinite(row["error_sd"]):
             row["measured_against"] = trusted[0]
-        elif measured and "measured_against" in Fit(tree).facts:
-            row["measured_against"] = Fit(tree).facts["measured_against"]
+        elif measured and "measured_against" in fit.facts:
+            row["measured_against"] = fit.facts["measured_against"]
         rows.append({"parameter": label, **row})
     return rows
 
 
-def _gaps(tree: xr.DataTree, name: str, trusted: xr.DataTree) -> dict[str, np.ndarray]:
+def _gaps(fit: Fit, name: str, trusted: Fit) -> dict[str, np.ndarray]:
     """Return the gaps of a parameter's mean and sd to a trusted fit, and for a failed fit the measured mean and sd.
 
     Empty where the trusted fit does not show the parameter.
     """
-    posterior = summarize(trusted, [name]).get(name, {"mean": None, "sd": None})
-    if posterior["mean"] is None or posterior["sd"] is None or components_withheld(tree):
+    posterior = summaries_of(trusted, [name]).get(name, {"mean": None, "sd": None})
+    if posterior["mean"] is None or posterior["sd"] is None or components_withheld(fit):
         return {}
-    draws = Fit(tree).draws()[name]
+    draws = fit.draws()[name]
     moments = {"mean": draws.mean(axis=(0, 1))}
     sd = np.where((posterior["sd"] > 0) & np.isfinite(posterior["sd"]), posterior["sd"], np.nan)
     gaps = {"error_sd": (moments["mean"] - posterior["mean"]) / sd}
-    if tree.attrs["kind"] == "approximate":
+    if fit.kind == "approximate":
         moments["sd"] = draws.std(axis=(0, 1))
         gaps["sd_ratio"] = moments["sd"] / sd
-    if Fit(tree).is_shown:
+    if fit.is_shown:
         return gaps
     return gaps | {key: np.where(np.isfinite(gaps["error_sd"]), value, np.nan) for key, value in moments.items()}
 
 
-def _evidence(tree: xr.DataTree) -> dict[str, float]:
+def _evidence(fit: Fit) -> dict[str, float]:
     """Return log evidence and ELBO, each with its Monte Carlo error and its distance from the exact log evidence."""
     columns: dict[str, float] = {}
     for name, short, error in (("log_evidence", "evidence", "log_evidence_mcse"), ("elbo", "elbo", "elbo_se")):
-        value, se = Fit(tree).fact(name), Fit(tree).fact(error)
+        value, se = fit.fact(name), fit.fact(error)
         if value is None:
             continue
         columns |= {name: value, f"{short}_se": 0.0 if se is None else se}
-        if tree.attrs["kind"] != "exact" and "exact" in tree.children:
-            columns[f"{short}_gap"] = tree["exact"].attrs["log_evidence"] - value
+        if fit.kind != "exact" and "exact" in fit:
+            columns[f"{short}_gap"] = fit.tree["exact"].attrs["log_evidence"] - value
     return columns
 
 
-def _loo(tree: xr.DataTree) -> dict[str, float]:
+def _loo(fit: Fit) -> dict[str, float]:
     try:
-        scored = of_fit(tree)
+        scored = of_fit(fit.tree)
     except NoScore:
         return {}
     return {"loo_score": scored.mean, "loo_se": scored.se, "loo_mcse": scored.mcse}

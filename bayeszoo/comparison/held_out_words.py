@@ -28,7 +28,6 @@ from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
     import pandas as pd
-    import xarray as xr
 
 SHARE = 0.2
 PREFERRED = ("exact", "gibbs", "vb", "nuts")
@@ -115,8 +114,8 @@ def held_out(
         (reporter or Reporter()).say(f"{model}: {method}")
         words = as_data_of(model, seen)
         tree = uninterrupted(fit(model, words, method, seed=seed, reporter=reporter, groups=()))
-        scores.append(word_score(tree, kept_back))
-        rows.append({"model": str(model), **_about(tree, scores[-1])})
+        scores.append(word_score(Fit(tree), kept_back))
+        rows.append({"model": str(model), **_about(Fit(tree), scores[-1])})
     best = max(scores, key=lambda score: score.mean)
     table = pd.DataFrame([row | _difference(score, best) for row, score in zip(rows, scores, strict=True)])
     table = table.sort_values("log_score", ascending=False, ignore_index=True)
@@ -140,9 +139,9 @@ def as_data_of(model: Model, corpus: Mapping[str, np.ndarray]) -> dict[str, np.n
     raise InputError(f"{model.name} is not a model of words", "no_words", hint=hint)
 
 
-def word_score(tree: xr.DataTree, held: Mapping[str, np.ndarray]) -> WordScore:
+def word_score(fit: Fit, held: Mapping[str, np.ndarray]) -> WordScore:
     """Score words held out: arrays of `Corpus` with the documents and the vocabulary of the fit."""
-    weights, topics = _factors(tree, len(held["document"]))
+    weights, topics = _factors(fit, len(held["document"]))
     chains, draws = topics.shape[:2]
     log_p, weight_of_draw = np.empty(len(held["counts"])), np.zeros((chains, draws))
     step = max(1, _CELLS // (chains * draws))
@@ -160,18 +159,18 @@ def word_score(tree: xr.DataTree, held: Mapping[str, np.ndarray]) -> WordScore:
     return WordScore(by_document, words, mcse)
 
 
-def _factors(tree: xr.DataTree, documents: int) -> tuple[np.ndarray, np.ndarray]:
+def _factors(fit: Fit, documents: int) -> tuple[np.ndarray, np.ndarray]:
     """Return draws of the topic shares of documents (..., documents, K) and word shares of topics (..., K, words).
 
     A document of one topic has the probabilities of its topic as shares. If all words share one distribution, that is
     the only topic; the score of an exact fit needs only its expectation.
     """
-    model, draws = Fit(tree).model, Fit(tree).draws()
+    model, draws = fit.model, fit.draws()
     if TOPICS in draws and isinstance(model, Latent):
-        return np.asarray(model.component_probabilities(draws, Fit(tree).data)), draws[TOPICS]
+        return np.asarray(model.component_probabilities(draws, fit.data)), draws[TOPICS]
     ((name, values),) = draws.items()
-    if tree.attrs["kind"] == "exact":
-        values = tree["exact"][name].sel(statistic="mean").to_numpy()[None, None]
+    if fit.kind == "exact":
+        values = fit.tree["exact"][name].sel(statistic="mean").to_numpy()[None, None]
     return np.ones((*values.shape[:2], documents, 1)), values[:, :, None]
 
 
@@ -203,11 +202,11 @@ class OfWords:
     labels: ClassVar[dict[str, tuple[str, ...]]] = {}
 
 
-def _about(tree: xr.DataTree, score: WordScore) -> Document:
+def _about(fit: Fit, score: WordScore) -> Document:
     words = int(score.words.sum())
-    of_fit = {name: tree.attrs[name] for name in ("method", "kind", "status")}
+    of_fit = {name: fit.tree.attrs[name] for name in ("method", "kind", "status")}
     scored = {"log_score": score.mean, "mcse": score.mcse / words, "perplexity": math.exp(-score.mean), "words": words}
-    return {**scored, **of_fit, "seconds": sum(Fit(tree).seconds.values())}
+    return {**scored, **of_fit, "seconds": sum(fit.seconds.values())}
 
 
 def _difference(score: WordScore, best: WordScore) -> dict[str, float]:

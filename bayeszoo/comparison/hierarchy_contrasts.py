@@ -15,7 +15,7 @@ from bayeszoo.data.inputs.groups.lines import CODE
 from bayeszoo.data.inputs.groups.regressions import WithGroups
 from bayeszoo.data.inputs.groups.rows import GROUP
 from bayeszoo.results.stored import Fit, is_by_group
-from bayeszoo.results.summary import summarize
+from bayeszoo.results.summary import summaries_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,20 +35,20 @@ def _of_groups(fit: Fit) -> list[str]:
     return [name for name, axes in fit.model.dims.items() if axes == (GROUP,) and name in fit.draws()]
 
 
-def labels_of(tree: xr.DataTree) -> list[str]:
+def labels_of(fit: Fit) -> list[str]:
     """Name the groups of a hierarchical fit."""
-    return [str(label) for label in Fit(tree).like[GROUP].tolist()]
+    return [str(label) for label in fit.like[GROUP].tolist()]
 
 
-def estimates_within(tree: xr.DataTree) -> pd.DataFrame:
+def estimates_within(fit: Fit) -> pd.DataFrame:
     """Return mean, sd and quantiles of each quantity in each group, a row for each pair."""
-    fit = answering(tree, "estimates of groups")
+    fit = answering(fit.tree, "estimates of groups")
 
     def ask(view: Fit) -> pd.DataFrame:
         rows = []
-        for name, summary in summarize(view.tree, _of_groups(view)).items():
+        for name, summary in summaries_of(view, _of_groups(view)).items():
             columns = {key: values for key, values in summary.items() if key != "withheld" and values is not None}
-            for i, label in enumerate(labels_of(tree)):
+            for i, label in enumerate(labels_of(fit)):
                 row = {key: float(values[i]) for key, values in columns.items()}
                 rows.append({"quantity": name, "group": label, **row})
         return pd.DataFrame(rows)
@@ -56,9 +56,9 @@ def estimates_within(tree: xr.DataTree) -> pd.DataFrame:
     return judged_estimates(fit, ask)
 
 
-def contrasts_within(tree: xr.DataTree, against: str | None, rope: float | None) -> pd.DataFrame:
+def contrasts_within(fit: Fit, against: str | None, rope: float | None) -> pd.DataFrame:
     """Compare the groups of a hierarchical fit, quantity by quantity."""
-    fit, labels = answering(tree, ANSWER), labels_of(tree)
+    fit, labels = answering(fit.tree, ANSWER), labels_of(fit)
     inputs, notes = fit.model.inputs, list[str]()
     precisions = inputs.raw(fit.data)[1] if isinstance(inputs, Groups) else np.bincount(fit.data[CODE])
     best = int(np.argmax(precisions))
@@ -93,7 +93,7 @@ def _contrasted(fit: Fit, name: str, first: list[int], second: list[int], rope: 
     if is_judged(fit):
         columns["difference"] = columns["difference_mean"]
     else:
-        mean = np.asarray(summarize(fit.tree, [name])[name]["mean"], dtype=np.float64)
+        mean = np.asarray(summaries_of(fit, [name])[name]["mean"], dtype=np.float64)
         columns["difference"] = mean[second] - mean[first]
     errors = np.zeros(len(first)) if fit.kind == "exact" else columns["difference_mcse"]
     columns["difference_mcse"] = np.where(np.isnan(columns["difference"]), np.nan, errors)

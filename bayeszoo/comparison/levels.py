@@ -18,7 +18,7 @@ from bayeszoo.errors import InputError
 from bayeszoo.foundation.tails import moments
 from bayeszoo.model.linear_predictor import Feature, LinearPredictor, has_slopes
 from bayeszoo.results.stored import Fit, is_by_group
-from bayeszoo.results.summary import summarize
+from bayeszoo.results.summary import summaries_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,9 +46,9 @@ def _predictor(fit: Fit, feature: Feature, w: np.ndarray) -> np.ndarray:
     return fit.model.predictor({"w": w}, {"X": rows, "feature": names})
 
 
-def estimates_of_levels(tree: xr.DataTree) -> pd.DataFrame:
+def estimates_of_levels(fit: Fit) -> pd.DataFrame:
     """Return the linear predictor at each level of each feature, other features at their centres, a row a level."""
-    return judged_estimates(answering(tree, "estimates of levels"), _estimated)
+    return judged_estimates(answering(fit.tree, "estimates of levels"), _estimated)
 
 
 def _estimated(fit: Fit) -> pd.DataFrame:
@@ -67,9 +67,9 @@ def _estimated(fit: Fit) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def contrasts_of_levels(tree: xr.DataTree, against: str | None, rope: float | None) -> pd.DataFrame:
+def contrasts_of_levels(fit: Fit, against: str | None, rope: float | None) -> pd.DataFrame:
     """Compare the levels of each feature with levels, by joint draws of the linear predictor."""
-    fit = answering(tree, ANSWER)
+    fit = answering(fit.tree, ANSWER)
     features = _with_levels(fit)
     chosen = {name: feature for name, feature in features.items() if against in (None, *feature.levels)}
     if not chosen:
@@ -123,7 +123,7 @@ def _ratios(model: LinearPredictor, difference: np.ndarray, *, is_point: bool) -
 
 
 def _mean(fit: Fit) -> np.ndarray:
-    return np.asarray(summarize(fit.tree, ["w"])["w"]["mean"], dtype=np.float64)
+    return np.asarray(summaries_of(fit, ["w"])["w"]["mean"], dtype=np.float64)
 
 
 def _notes(frame: pd.DataFrame, features: Mapping[str, Feature]) -> list[str]:

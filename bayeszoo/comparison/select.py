@@ -359,7 +359,7 @@ def _leave_one_out(candidate: Candidate, options: SelectOptions) -> Document:
     if not options.loo:
         raise NoScore("not asked for")
     if candidate.tree is not None and candidate.has_draws:
-        loo = _scored(candidate.tree, options)
+        loo = _scored(Fit(candidate.tree), options)
         basis = averaging(Fit(candidate.tree))[0].basis
         source = "quadrature" if math.isnan(loo.k_hat) else basis.removeprefix("leave-one-out, ")
         source += f", {loo.refitted} rows refitted" * bool(loo.refitted)
@@ -373,11 +373,11 @@ def _leave_one_out(candidate: Candidate, options: SelectOptions) -> Document:
     return _prediction("loo", loo, source) | {"loo_mcse": loo.total * loo.mcse, "k_hat": loo.k_hat}
 
 
-def _scored(tree: xr.DataTree, options: SelectOptions) -> Score:
+def _scored(fit: Fit, options: SelectOptions) -> Score:
     try:
-        return score.of_fit(tree, refit=options.exact_loo)
+        return score.of_fit(fit.tree, refit=options.exact_loo)
     except NoScore as error:
-        if error.code == "pareto_shape" and Fit(tree).kind == "sampled":
+        if error.code == "pareto_shape" and fit.kind == "sampled":
             again = f"{error}: --exact-loo (exact_loo=True) fits again without these rows"
             raise NoScore(again, error.code, error.k_hat) from error
         raise

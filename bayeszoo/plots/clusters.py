@@ -9,6 +9,7 @@ import numpy as np
 from bayeszoo.answers.clusters import clusters, row_density
 from bayeszoo.data.read import Data
 from bayeszoo.plots.style import COLOURS, panels, short
+from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -42,7 +43,7 @@ def plot_clusters(tree: xr.DataTree) -> Figure:
     is_one = column is not None and len(column) == 1
     figure, axes = panels(2 if is_one else 1, 4.4, 3.6)
     if is_one:
-        _draw_density(tree, answer.data, axes[0])
+        _draw_density(Fit(tree), answer.data, axes[0])
     order = np.argsort(answer.groups, kind="stable")
     picture = axes[-1].imshow(answer.together[np.ix_(order, order)], vmin=0, vmax=1, cmap="Blues", rasterized=True)
     ends = np.flatnonzero(np.diff(answer.groups[order])) + 0.5
@@ -54,12 +55,12 @@ def plot_clusters(tree: xr.DataTree) -> Figure:
     return figure
 
 
-def _draw_density(tree: xr.DataTree, data: Data, panel: Axes) -> None:
+def _draw_density(fit: Fit, data: Data, panel: Axes) -> None:
     """Draw mean and band of the density, with the rows as ticks."""
     rows = data["Y"][:, 0]
     margin = 0.1 * np.ptp(rows) or 1.0
     x = np.linspace(rows.min() - margin, rows.max() + margin, _POINTS)
-    band = row_density(tree, {str(data["column"][0]): x})
+    band = row_density(fit.tree, {str(data["column"][0]): x})
     panel.fill_between(x, band["q025"], band["q975"], color=COLOURS[0], alpha=0.25, lw=0, label="95% interval")
     panel.plot(x, band["density"], color=COLOURS[0], label="density of a new row")
     panel.plot(rows, np.zeros(len(rows)), "|", color="0.3", markersize=6, alpha=0.6)

@@ -59,7 +59,7 @@ def trace(tree: xr.DataTree, quantities: Sequence[str] | None = None, **options:
         When the fit has no chains, or the quantity does not exist.
     """
     visuals = {"trace": {"width": 0.5, "alpha": 0.85}} | options.pop("visuals", {})
-    return _arviz().plot_trace(_chains(tree, quantities), color=_CHAINS, visuals=visuals, **_panels(options))
+    return _arviz().plot_trace(_chains(Fit(tree), quantities), color=_CHAINS, visuals=visuals, **_panels(options))
 
 
 def rank(tree: xr.DataTree, quantities: Sequence[str] | None = None, **options: object) -> PlotCollection:
@@ -67,7 +67,7 @@ def rank(tree: xr.DataTree, quantities: Sequence[str] | None = None, **options: 
 
     Parameters and errors are those of `trace`. Chains that explore the same posterior stay within the envelope.
     """
-    return _arviz().plot_rank(_chains(tree, quantities), color=_CHAINS, **_panels(options))
+    return _arviz().plot_rank(_chains(Fit(tree), quantities), color=_CHAINS, **_panels(options))
 
 
 def ess(tree: xr.DataTree, quantities: Sequence[str] | None = None, **options: object) -> PlotCollection:
@@ -75,7 +75,7 @@ def ess(tree: xr.DataTree, quantities: Sequence[str] | None = None, **options: o
 
     Parameters and errors are those of `trace`.
     """
-    return _arviz().plot_ess_evolution(_chains(tree, quantities), **_panels(options))
+    return _arviz().plot_ess_evolution(_chains(Fit(tree), quantities), **_panels(options))
 
 
 def energy(tree: xr.DataTree, **options: object) -> PlotCollection:
@@ -102,9 +102,10 @@ def pair(tree: xr.DataTree, quantities: Sequence[str] | None = None, **options: 
 
     Parameters and errors are those of `trace`; by default there are at most five quantities.
     """
-    chosen = scalars.labels(tree, scalars.free_of_labels(tree))[:5] if quantities is None else quantities
+    fit = Fit(tree)
+    chosen = scalars.labels(fit, scalars.free_of_labels(fit))[:5] if quantities is None else quantities
     visuals = {"divergence": {"color": MODE}, "scatter": {"alpha": 0.15}} | options.pop("visuals", {})
-    return _arviz().plot_pair(_chains(tree, chosen), visuals=visuals, **_named(options))
+    return _arviz().plot_pair(_chains(fit, chosen), visuals=visuals, **_named(options))
 
 
 def khat(tree: xr.DataTree, **options: Any) -> PlotCollection:
@@ -172,25 +173,25 @@ def posterior(
     InputError
         When the fits are of different data, or the quantity does not exist.
     """
-    trees = choice.trusted(choice.listed(fits))
-    drawn = choice.with_draws(trees)
+    together = choice.trusted(choice.listed(fits))
+    drawn = choice.with_draws(together)
     if not drawn:
         raise InputError("none of the fits has draws", "no_draws", hint="a point estimate has no density")
-    named = dict(zip(map(id, trees), names_of(trees), strict=True))
+    named = dict(zip(map(id, together), names_of(together), strict=True))
     chosen = scalars.varying(drawn[0], scalars.labels(drawn[0]))[:MOST] if quantities is None else list(quantities)
-    is_one = choice.same_model(trees)
+    is_one = choice.same_model(together)
     curves = scalars.exact_densities(drawn[0], chosen) if exact and is_one else None
     entries: list[Entry] = []
     collection: Any = None
-    for tree, colour in zip(drawn, choice.colours(drawn), strict=True):
+    for fit, colour in zip(drawn, choice.colours(drawn), strict=True):
         look = {"color": colour, "width": 2.0}
         quiet = {"credible_interval": False, "point_estimate": False, "point_estimate_text": False}
         quiet |= {} if collection is None else {"title": False}
         looks = {"visuals": {"dist": look, **quiet}, **_panels(options)}
-        collection = _arviz().plot_dist(scalars.draws_of(tree, chosen), plot_collection=collection, **looks)
-        of_exact = "draws of " * (tree.attrs["method"] == "exact" and curves is not None)
-        entries.append((f"{of_exact}{named[id(tree)]}", look))
-    _legend(collection, entries + _over(collection, curves, _mode(trees, chosen) if mode and is_one else None))
+        collection = _arviz().plot_dist(scalars.draws_of(fit, chosen), plot_collection=collection, **looks)
+        of_exact = "draws of " * (fit.method == "exact" and curves is not None)
+        entries.append((f"{of_exact}{named[id(fit)]}", look))
+    _legend(collection, entries + _over(collection, curves, _mode(together, chosen) if mode and is_one else None))
     return collection
 
 
@@ -208,10 +209,10 @@ def _over(collection: PlotCollection, curves: xr.Dataset | None, mode: xr.Datase
     return entries
 
 
-def _mode(trees: Sequence[xr.DataTree], quantities: Sequence[str]) -> xr.Dataset | None:
+def _mode(fits: Sequence[Fit], quantities: Sequence[str]) -> xr.Dataset | None:
     """Return the mode from a fit by ``map``, else from the closed form."""
-    map_first = sorted(trees, key=lambda tree: tree.attrs["method"] != "map")
-    return next((mode for tree in map_first if (mode := scalars.modes(tree, quantities)) is not None), None)
+    map_first = sorted(fits, key=lambda fit: fit.method != "map")
+    return next((mode for fit in map_first if (mode := scalars.modes(fit, quantities)) is not None), None)
 
 
 def overlay(fits: xr.DataTree | Sequence[xr.DataTree], **options: Any) -> PlotCollection:
@@ -224,13 +225,14 @@ def overlay(fits: xr.DataTree | Sequence[xr.DataTree], **options: Any) -> PlotCo
     InputError
         When no fit has draws that may be shown.
     """
-    fits = choice.listed(fits)
-    shown = choice.drawable(fits)
+    every = choice.listed(fits)
+    shown = choice.drawable(every)
     if not shown:
         raise InputError("none of the fits has draws that may be shown", "no_draws")
     chosen = choice.one_of_each(shown[0])
     shown = choice.that_have(shown, chosen)
-    return posterior([*shown, *choice.at_modes(fits, shown)], chosen, **choice.lines(fits, shown) | options)
+    drawn = [fit.tree for fit in (*shown, *choice.at_modes(every, shown))]
+    return posterior(drawn, chosen, **choice.lines(every, shown) | options)
 
 
 def forest(
@@ -240,12 +242,12 @@ def forest(
 
     Parameters and errors are those of `posterior`; by default there are at most 36 quantities.
     """
-    trees = choice.with_draws(choice.trusted(choice.listed(fits)))
-    if not trees:
+    drawn = choice.with_draws(choice.trusted(choice.listed(fits)))
+    if not drawn:
         raise InputError("none of the fits has draws", "no_draws", hint="a point estimate has no interval")
-    chosen = scalars.labels(trees[0])[: 3 * MOST] if quantities is None else list(quantities)
-    draws = [scalars.draws_of(tree, chosen) for tree in trees]
-    return _forest(dict(zip(names_of(trees), draws, strict=True)), trees, options)
+    chosen = scalars.labels(drawn[0])[: 3 * MOST] if quantities is None else list(quantities)
+    draws = [scalars.draws_of(fit, chosen) for fit in drawn]
+    return _forest(dict(zip(names_of(drawn), draws, strict=True)), drawn, options)
 
 
 def shrinkage(
@@ -276,29 +278,29 @@ def shrinkage(
     InputError
         When the fits are of different data, models or priors, or no quantity can be compared.
     """
-    choice.trusted([reference])
-    trees = [reference, approximation]
-    require_same_data([(tree.attrs["data_digest"], tree.attrs["data_source"]) for tree in trees], "fits")
-    if not choice.same_model(trees):
-        raise InputError(f"{' and '.join(names_of(trees))} are fits of different models or priors", "not_comparable")
-    trees = matched(trees)
-    wanted = scalars.labels(reference) if quantities is None else quantities
-    chosen = scalars.finite(trees[1], scalars.measurable(trees[0], wanted))[: 2 * MOST if quantities is None else None]
+    fits = [Fit(reference), Fit(approximation)]
+    choice.trusted(fits[:1])
+    require_same_data([(fit.data_digest, fit.data_source) for fit in fits], "fits")
+    if not choice.same_model(fits):
+        raise InputError(f"{' and '.join(names_of(fits))} are fits of different models or priors", "not_comparable")
+    fits = matched(fits)
+    wanted = scalars.labels(fits[0]) if quantities is None else quantities
+    chosen = scalars.finite(fits[1], scalars.measurable(fits[0], wanted))[: 2 * MOST if quantities is None else None]
     if not chosen:
         raise InputError("no quantity has a standard deviation that is finite and not 0", "no_quantity")
-    marks = [" (withheld)" * bool(choice.withheld(tree)) for tree in trees]
-    names = [name + mark for name, mark in zip(names_of(trees), marks, strict=True)]
-    draws = {name: scalars.draws_of(tree, chosen) for name, tree in zip(names, trees, strict=True)}
+    marks = [" (withheld)" * bool(choice.withheld(fit)) for fit in fits]
+    names = [name + mark for name, mark in zip(names_of(fits), marks, strict=True)]
+    draws = {name: scalars.draws_of(fit, chosen) for name, fit in zip(names, fits, strict=True)}
     first, second = draws.values()
     mean, sd = first.mean(("chain", "draw")), first.std(("chain", "draw"))
     ratios = (second.std(("chain", "draw")) / sd)["value"].to_numpy()
     rows = [f"{label}  (sd ratio {ratio:.2f})" for label, ratio in zip(chosen, ratios, strict=True)]
     moved = {name: ((values - mean) / sd).assign_coords(quantity=rows) for name, values in draws.items()}
-    return _forest(moved, trees, options)
+    return _forest(moved, fits, options)
 
 
-def _forest(draws: dict[str, xr.Dataset], trees: Sequence[xr.DataTree], options: dict[str, Any]) -> PlotCollection:
-    several, colours = len(draws) > 1, choice.colours(trees)
+def _forest(draws: dict[str, xr.Dataset], fits: Sequence[Fit], options: dict[str, Any]) -> PlotCollection:
+    several, colours = len(draws) > 1, choice.colours(fits)
     together = xr.concat(list(draws.values()), dim="model", join="outer").assign_coords(model=list(draws))
     settings: dict[str, Any] = {
         "combined": True,
@@ -338,15 +340,15 @@ def _arviz() -> Any:
     return arviz_plots
 
 
-def _chains(tree: xr.DataTree, quantities: Sequence[str] | None) -> xr.DataTree:
+def _chains(fit: Fit, quantities: Sequence[str] | None) -> xr.DataTree:
     """Return the draws of a sampler, with its marks of divergences."""
-    if tree.attrs["kind"] != "sampled":
-        raise InputError(f"{tree.attrs['method']} has no chains", "no_draws", hint="give a fit by nuts, gibbs or smc")
-    groups = scalars.free_of_labels(tree) if quantities is None else (*scalars.GROUPS, "invariants")
-    chosen = scalars.labels(tree, groups)[:MOST] if quantities is None else quantities
-    groups_ = {"posterior": scalars.draws_of(tree, chosen, groups)}
-    if "diverging" in tree.children.get("sample_stats", {}):
-        groups_["sample_stats"] = tree["sample_stats"].to_dataset()[["diverging"]]
+    if fit.kind != "sampled":
+        raise InputError(f"{fit.method} has no chains", "no_draws", hint="give a fit by nuts, gibbs or smc")
+    groups = scalars.free_of_labels(fit) if quantities is None else (*scalars.GROUPS, "invariants")
+    chosen = scalars.labels(fit, groups)[:MOST] if quantities is None else quantities
+    groups_ = {"posterior": scalars.draws_of(fit, chosen, groups)}
+    if "diverging" in fit.tree.children.get("sample_stats", {}):
+        groups_["sample_stats"] = fit.tree["sample_stats"].to_dataset()[["diverging"]]
     return xr.DataTree.from_dict(groups_)
 
 

@@ -49,29 +49,29 @@ def unlike(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 class Checked:
     """A fit and data sets that its model generates; refusals are errors of `predictive_check`."""
 
-    tree: xr.DataTree
+    fit: Fit
 
     @cached_property
     def replicates(self) -> Replicates:
         """Quantities of the data and of 1000 replicated data sets, or as many as there are draws."""
-        sizes = self.tree["posterior"].sizes
-        is_point = self.tree.attrs["kind"] == "point estimate"
-        return replicate(self.tree, replicates=1000 if is_point else min(1000, sizes["draw"] * sizes["chain"]))
+        sizes = self.fit.tree["posterior"].sizes
+        is_point = self.fit.kind == "point estimate"
+        return replicate(self.fit.tree, replicates=1000 if is_point else min(1000, sizes["draw"] * sizes["chain"]))
 
     @cached_property
     def frame(self) -> pd.DataFrame:
         """What `predictive_check` returns."""
-        return compared(self.replicates, self.tree)
+        return compared(self.replicates, self.fit.tree)
 
     @cached_property
     def residuals(self) -> pd.DataFrame:
         """What `residuals` returns."""
-        return residuals(self.tree)
+        return residuals(self.fit.tree)
 
     @cached_property
     def is_series(self) -> bool:
         """Whether rows depend on those before, from which each is predicted."""
-        model = Fit(self.tree).model
+        model = self.fit.model
         return isinstance(model, Sequential) and not {*model.inputs.coded} & {model.inputs.name}
 
     def _verdict_of_series(self, name: str) -> Verdict:
@@ -124,14 +124,14 @@ def _listed(frame: pd.DataFrame) -> str:
     )
 
 
-def section(checked: Checked, named: Mapping[str, tuple[xr.DataTree, Any]], left_out: list[Skipped]) -> Section:
+def section(checked: Checked, named: Mapping[str, tuple[Fit, Any]], left_out: list[Skipped]) -> Section:
     """Compare the data with posterior predictive, leave-one-out and prior predictive distributions."""
     blocks: list[Any] = []
     parts: dict[str, Callable[[], list[Any]]] = {
         "posterior predictive checks": lambda: _predictive(checked),
         "residuals": lambda: [draw_residuals(checked.residuals)],
         "leave-one-out": lambda: [leave_one_out(named)],
-        "prior predictive checks": lambda: [_prior_predictive(checked.tree)],
+        "prior predictive checks": lambda: [_prior_predictive(checked.fit)],
     }
     if checked.is_series:  # of which no data sets are replicated
         parts = {part: parts[part] for part in ("residuals", "leave-one-out")}
@@ -139,7 +139,7 @@ def section(checked: Checked, named: Mapping[str, tuple[xr.DataTree, Any]], left
         if part == "leave-one-out" or checked.verdict("").state != "unknown":  # which says why
             with skipping(part, left_out):
                 blocks += make()
-    name = next(name for name, (tree, _) in named.items() if tree is checked.tree)
+    name = next(name for name, (fit, _) in named.items() if fit is checked.fit)
     of_which = [Words(f"Of {name}:", "note")] * (len(named) > 1 and bool(blocks))
     return Section("fit", "Does the model fit?", of_which + blocks)
 
@@ -152,10 +152,10 @@ def _predictive(checked: Checked) -> list[Block]:
     least_alike = (checked.frame["p_value"] - 0.5).abs().sort_values(ascending=False, kind="stable").index[:MOST_DRAWN]
     drawn = _known(checked.replicates, [name for name in checked.frame.index if name in least_alike])
     pictures = [picture(partial(draw_replicates, drawn), "posterior predictive checks", caption)]
-    has_columns = isinstance(Fit(checked.tree).model.inputs, Matrix)  # which ArviZ would pool
-    if checked.tree.attrs["kind"] != "point estimate" and not has_columns:
+    has_columns = isinstance(checked.fit.model.inputs, Matrix)  # which ArviZ would pool
+    if checked.fit.kind != "point estimate" and not has_columns:
         caption = "The outcome, and replicated data sets of it: `arviz.plot_ppc_dist`."
-        pictures.append(picture(partial(_outcomes, checked.tree), "replicated outcomes", caption))
+        pictures.append(picture(partial(_outcomes, checked.fit), "replicated outcomes", caption))
     return [table(columns, rows, words=["note"]), Words(_ABOUT, "note"), Folded("Pictures of the replicates", pictures)]
 
 
@@ -172,23 +172,23 @@ def _known(replicates: Replicates, names: Sequence[str]) -> Replicates:
     return replace(replicates, observed=observed, replicated={n: replicates.replicated[n] for n in observed})
 
 
-def _outcomes(tree: xr.DataTree) -> Any:
+def _outcomes(fit: Fit) -> Any:
     """Draw the outcome and its replicates, as ArviZ does."""
     import arviz_plots
 
     with warnings.catch_warnings(action="ignore"):  # of outcomes that are 0 and 1
-        again = extend(tree.copy(), ["posterior_predictive"])
+        again = extend(fit.tree.copy(), ["posterior_predictive"])
         return arviz_plots.plot_ppc_dist(again, kind="ecdf", num_samples=25, backend="matplotlib")
 
 
-def _prior_predictive(tree: xr.DataTree) -> Folded:
+def _prior_predictive(fit: Fit) -> Folded:
     """Compare the data with data sets drawn from the prior."""
     lead = (
         "Data sets drawn from the prior, and the observed one. A weak prior allows almost anything, and is wide "
         "here; one that leaves the observed outside says something else than the data."
     )
     caption = "Quantities of 1000 data sets from the prior, the middle 90% of them; red: the observed."
-    drawn = partial(draw_replicates, _middle(replicate(_with_prior_draws(tree))))
+    drawn = partial(draw_replicates, _middle(replicate(_with_prior_draws(fit.tree))))
     blocks = [Words(lead), picture(drawn, "prior predictive checks", caption)]
     return Folded("Before the data: what the prior expects", blocks)
 
@@ -215,31 +215,31 @@ def _middle(replicates: Replicates) -> Replicates:
     return replace(known, replicated=replicated)
 
 
-def leave_one_out(named: Mapping[str, tuple[xr.DataTree, object]]) -> Folded:
+def leave_one_out(named: Mapping[str, tuple[Fit, object]]) -> Folded:
     """Predict each observation from the others."""
-    model = Fit(next(iter(named.values()))[0]).model
+    model = next(iter(named.values()))[0].model
     if not isinstance(model, Observable):
         raise InputError(
             f"{model.name} does not say how one observation is distributed given the parameters", "no_row_law"
         )
-    rows = [[name, *_score(tree)] for name, (tree, _) in named.items()]
+    rows = [[name, *_score(fit)] for name, (fit, _) in named.items()]
     columns = ["fit", "LOO score", "se", "MC error", "largest k-hat", "why not"]
     lead = "The mean log predictive density of one observation given all others, in nats; larger is better."
     blocks: list[Any] = [Words(lead), table(columns, rows, words=["why not"])]
-    ok = {name: tree for name, (tree, _) in named.items() if Fit(tree).is_shown}
-    sampled = next((name for name, tree in ok.items() if tree.attrs["kind"] == "sampled"), None)
+    ok = {name: fit for name, (fit, _) in named.items() if fit.is_shown}
+    sampled = next((name for name, fit in ok.items() if fit.kind == "sampled"), None)
     if sampled is not None:
         caption = f"k-hat of each row left out of {sampled}: above the dashed line its weights cannot be used."
-        blocks.append(picture(partial(plots.khat, ok[sampled]), "k-hat of each observation", caption))
+        blocks.append(picture(partial(plots.khat, ok[sampled].tree), "k-hat of each observation", caption))
     return Folded("Each row from the others: leave-one-out", blocks)
 
 
-def _score(tree: xr.DataTree) -> list[str | float | None]:
+def _score(fit: Fit) -> list[str | float | None]:
     """Return score, its errors and the largest k-hat of a fit, or the reason why there is none."""
-    if not Fit(tree).is_shown:
+    if not fit.is_shown:
         return [None, None, None, None, "the estimates are withheld"]
     try:
-        scores = score.of_fit(tree)
+        scores = score.of_fit(fit.tree)
     except score.NoScore as error:
         return [None, None, None, None, str(error)]
     return [number(scores.mean, 9), scores.se, scores.mcse, scores.k_hat, ""]

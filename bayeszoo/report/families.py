@@ -53,7 +53,6 @@ from bayeszoo.results.summary import best, best_of_components, document
 
 if TYPE_CHECKING:
     import pandas as pd
-    import xarray as xr
     from matplotlib.figure import Figure
 
 _ROWS_SHOWN = 12
@@ -70,51 +69,55 @@ class Answer(NamedTuple):
     under: Sequence[Any] = ()
 
 
-def answer(trees: Sequence[xr.DataTree], left_out: list[Skipped]) -> Answer:
+def answer(fits: Sequence[Fit], left_out: list[Skipped]) -> Answer:
     """Return the answer of the model, or where it has none, or withholds it, the densities of its parameters."""
     answers: list[Answer] = []
     with skipping("the answer of the first screen", left_out):
-        views = Fit(best_of_components(trees)).model.views()
-        answers += [_SCREENS[view](trees) for view in [view for view in FIRST_SCREENS if view in views][:1]]
-    return answers[0] if answers else Answer([hero(trees)] if with_draws(trees) else ())
+        views = best_of_components(fits).model.views()
+        answers += [_SCREENS[view](fits) for view in [view for view in FIRST_SCREENS if view in views][:1]]
+    return answers[0] if answers else Answer([hero(fits)] if with_draws(fits) else ())
 
 
-def sections(trees: Sequence[xr.DataTree]) -> Iterator[tuple[str, Callable[[], Section]]]:
+def sections(fits: Sequence[Fit]) -> Iterator[tuple[str, Callable[[], Section]]]:
     """Yield what a section is about, and what makes it, for each that the model can have."""
-    tree = best(trees)
-    views = Fit(tree).model.views()
+    fit = best(fits)
+    views = fit.model.views()
     if View.PATH in views:
-        yield "path of the coefficients", partial(path, tree)
-    if View.CLASSES in views and not withheld(tree):
-        yield "classes", partial(classes, tree)
+        yield "path of the coefficients", partial(path, fit)
+    if View.CLASSES in views and not withheld(fit):
+        yield "classes", partial(classes, fit)
 
 
-def regression(trees: Sequence[xr.DataTree]) -> Answer:
+def regression(fits: Sequence[Fit]) -> Answer:
     """Draw the slopes of all fits on one axis, and the effects of the features by the first."""
-    shown = [tree for tree in trees if has_slopes(Fit(tree).model) and not withheld(tree)]
+    shown = [fit for fit in fits if has_slopes(fit.model) and not withheld(fit)]
     if not shown:
         raise Untrustworthy("the slopes of all fits are withheld", "withheld")
     main = best(shown)
-    drawn = [main, *(tree for tree in shown if tree is not main)]
-    interval = "" if main.attrs["kind"] == "point estimate" else ", with 95% intervals"
+    drawn = [main, *(fit for fit in shown if fit is not main)]
+    interval = "" if main.kind == "point estimate" else ", with 95% intervals"
     total = len(slopes(main))
-    model = Fit(main).model
+    model = main.model
     assert has_slopes(model)
     to = "outcome" if model.has_identity_link else model.predicted_quantity
     caption = f"What each feature adds to the {to} as it grows by one standard deviation{interval}"
     caption += f"; the {MOST_SLOPES} largest of {total}." if total > MOST_SLOPES else "."
-    below = [picture(partial(plot_effects, main), "effects of the features", _effects(main, interval), wide=True)]
+    below = [picture(partial(plot_effects, main.tree), "effects of the features", _effects(main, interval), wide=True)]
     under = [*next_of_lags(main), *_shares(drawn)]
-    return Answer([picture(partial(plot_slopes, drawn), "slopes per standard deviation", caption)], below, under)
+    return Answer(
+        [picture(partial(plot_slopes, [fit.tree for fit in drawn]), "slopes per standard deviation", caption)],
+        below,
+        under,
+    )
 
 
-def _effects(main: xr.DataTree, interval: str) -> str:
+def _effects(main: Fit, interval: str) -> str:
     """Return the caption of a picture of effects, with the command that draws the effects it leaves out."""
-    model = Fit(main).model
+    model = main.model
     assert has_slopes(model)
-    used = model.separate_features(Fit(main).data)
+    used = model.separate_features(main.data)
     mean = "mean outcome" if model.has_identity_link else model.mean_quantity
-    said = f"By {main.attrs['method']} of {model.name}: the {mean} as one feature goes from its least to its "
+    said = f"By {main.method} of {model.name}: the {mean} as one feature goes from its least to its "
     said += f"greatest value, or through its levels, the others at their means{interval}."
     if len(used) > MOST_EFFECTS:
         said += f" The {MOST_EFFECTS} features of {len(used)} with the greatest effects; for another: "
@@ -122,33 +125,33 @@ def _effects(main: xr.DataTree, interval: str) -> str:
     return said
 
 
-def _shares(trees: Sequence[xr.DataTree]) -> list[Block]:
+def _shares(fits: Sequence[Fit]) -> list[Block]:
     """Say which share of the variance each model explains, by its first fit, or why that is not known."""
-    firsts, said, skipped = dict[str, Any](), list[str](), list[Any]()
-    for tree in trees:
-        if has_slopes(model := Fit(tree).model) and model.has_identity_link:
-            firsts.setdefault(tree.attrs["model"], tree)
-    for name, tree in firsts.items():
+    firsts, said, skipped = dict[str, Fit](), list[str](), list[Any]()
+    for fit in fits:
+        if has_slopes(model := fit.model) and model.has_identity_link:
+            firsts.setdefault(fit.tree.attrs["model"], fit)
+    for name, fit in firsts.items():
         with skipping(f"R2 of {name}", skipped):
-            share = explained(tree)
+            share = explained(fit)
             span = "" if np.isnan(share["q025"]) else f" (95% interval {share['q025']:.2f} to {share['q975']:.2f})"
             said.append(f"{share['mean']:.2f}{span} by {name}")
     return [Words(f"R2, the share of the variance explained: {'; '.join(said)}.")] * bool(said) + skipped
 
 
-def states(tree: xr.DataTree) -> Answer:
+def states(fit: Fit) -> Answer:
     """Draw the path of the states over time."""
     caption = "The probability of each state given all rows, and the most probable path."
-    if "symbol" not in Fit(tree).data:
+    if "symbol" not in fit.data:
         caption = f"Rows with the mean of the state that each is in. {caption}"
-    drawn = picture(partial(plot_states, tree), "states over time", caption, wide=True)
-    return Answer(below=[drawn, *profiled(tree)])
+    drawn = picture(partial(plot_states, fit.tree), "states over time", caption, wide=True)
+    return Answer(below=[drawn, *profiled(fit)])
 
 
-def profiled(tree: xr.DataTree) -> list[Block]:
+def profiled(fit: Fit) -> list[Block]:
     """Return the profiles of components or states as tables."""
     blocks: list[Any] = []
-    for title, columns, rows, words in profiles(tree, document(tree)):
+    for title, columns, rows, words in profiles(fit, document(fit)):
         texts = [["" if cell is None else str(cell) for cell in row] for row in rows]
         blocks.append(
             table(columns, texts, title, words=words, sortable=False) if columns else Words(f"{title}.", "note")
@@ -156,58 +159,58 @@ def profiled(tree: xr.DataTree) -> list[Block]:
     return blocks
 
 
-def topics(tree: xr.DataTree) -> Answer:
+def topics(fit: Fit) -> Answer:
     """List the words of the topics with facts about each topic, and draw them."""
-    top = min(10, tree["posterior"]["topics"].shape[-1])
-    frame = words_of(tree, top)
+    top = min(10, fit.tree["posterior"]["topics"].shape[-1])
+    frame = words_of(fit.tree, top)
     caption = "The most probable words of each topic: the mean as a bar, the 95% interval as a line."
-    drawn = picture(partial(plot_topics, tree, top), "words of each topic", caption, True)
+    drawn = picture(partial(plot_topics, fit.tree, top), "words of each topic", caption, True)
     columns, rows = topic_rows(frame)
     rounded = [[cell if isinstance(cell, str) else f"{cell:.3f}" for cell in row] for row in rows]
     return Answer([table(columns, rounded, words=["words"])], [drawn])
 
 
-def groups(tree: xr.DataTree) -> Answer:
+def groups(fit: Fit) -> Answer:
     """Draw the groups of a hierarchy by how well each is known, and list the highest."""
-    frame = highest_first(group_estimates(tree))
+    frame = highest_first(group_estimates(fit.tree))
     caption = "Points with 95% intervals: partially pooled. Line: fully pooled."
     caption = "Circles: raw estimates. " * bool(frame["raw"].notna().any()) + caption
-    drawn = picture(partial(plot_pooling, tree), "estimates of groups", caption, wide=True)
+    drawn = picture(partial(plot_pooling, fit.tree), "estimates of groups", caption, wide=True)
     shown = frame.head(_ROWS_SHOWN)
     count = f"The {len(shown)} highest of {len(frame)} groups" if len(shown) < len(frame) else "Groups"
     listed = [table(*pooling_rows(shown), count), *(Words(line, "note") for line in about_estimates(shown))]
-    if tree.attrs["kind"] != "point estimate":
+    if fit.kind != "point estimate":
         listed += [table(*rank_rows(shown), f"Ranks among {len(frame)} groups"), Words(ABOUT_RANKS, "note")]
     listed += [Words(line, "note") for line in about_judged(frame)]
     return Answer(below=[drawn, *listed])
 
 
-def factors(tree: xr.DataTree) -> Answer:
+def factors(fit: Fit) -> Answer:
     """Draw rows and columns along the first two factors, and how much each factor explains."""
     pictures = [
         (plot_biplot, "biplot", "Rows as points, columns as arrows, along the first two principal axes; bars: one sd."),
         (plot_scree, "scree", "Eigenvalues of the covariance, of the fit and of the sample; dotted: the noise."),
         (plot_ard, "ard", "Relevance precisions, sorted: large ones switch factors off."),
     ]
-    kept = pictures if "alpha" in tree["posterior"].data_vars else pictures[:2]
-    first, *others = [picture(partial(draw, tree), alt, words) for draw, alt, words in kept]
+    kept = pictures if "alpha" in fit.tree["posterior"].data_vars else pictures[:2]
+    first, *others = [picture(partial(draw, fit.tree), alt, words) for draw, alt, words in kept]
     return Answer([first], under=others)
 
 
-def path(tree: xr.DataTree) -> Section:
+def path(fit: Fit) -> Section:
     """Draw the modes of a lasso under tighter and wider priors."""
-    modes = lasso_path(Fit(tree).model, Fit(tree).data)
+    modes = lasso_path(fit.model, fit.data)
     caption = "Modes under tighter (left) and wider priors (right): where each coefficient leaves zero."
     drawn = picture(partial(plot_lasso_path, modes), "lasso path", caption)
     return Section("path", "The path of the coefficients", [drawn])
 
 
-def classes(tree: xr.DataTree) -> Section:
+def classes(fit: Fit) -> Section:
     """Draw whether the probabilities of the classes came true, and count the decisions, each row left out where it can.
 
     Rows are not left out of a point estimate, nor one by one where there are many.
     """
-    fit, said = Fit(tree), list[Any]()
+    said = list[Any]()
     count = len(classifier(fit.model).classes(fit.like))
     if fit.data.rows * count > MOST_CELLS:
         line = (
@@ -215,18 +218,18 @@ def classes(tree: xr.DataTree) -> Section:
         )
         return Section("classes", "Classes", [Words(line, "note")])
     can_leave_out = fit.kind != "point estimate" and fit.data.rows <= MAX_DISTINCT
-    frame = classify(tree, leave_one_out=can_leave_out)
+    frame = classify(fit.tree, leave_one_out=can_leave_out)
     if can_leave_out and frame.attrs["rows_withheld"] == len(frame):
-        frame = classify(tree)
+        frame = classify(fit.tree)
     of_rows = "left out one by one" if frame.attrs["rows_are"] == "left out" else "of the fit"
     attributes = {str(name): value for name, value in frame.attrs.items()}
     said += [Words(line, "note") for line in about_rows(attributes, len(frame))]
     said += [Words(line, "note") for line in about_judged(frame)]
     said += [Words(ABOUT_PLUGGED_IN, "note")] * (fit.kind == "point estimate")
-    plane = [picture(partial(plot_discriminants, tree), "coordinates", _PLANE)] * can_be_drawn(fit)
+    plane = [picture(partial(plot_discriminants, fit.tree), "coordinates", _PLANE)] * can_be_drawn(fit)
     drawn, decided = _of_each_class(frame, of_rows) if count <= MOST_CLASSES else ([], [])
     scores = table(*score_rows(attributes if decided else {**attributes, "auc": {}}), _OF_ONE, sortable=False)
-    return Section("classes", "Classes", [*drawn, *plane, *decided, scores, *said, *_telling(tree)])
+    return Section("classes", "Classes", [*drawn, *plane, *decided, scores, *said, *_telling(fit)])
 
 
 def _of_each_class(frame: pd.DataFrame, of_rows: str) -> tuple[list[Block], list[Block]]:
@@ -236,21 +239,22 @@ def _of_each_class(frame: pd.DataFrame, of_rows: str) -> tuple[list[Block], list
     return [drawn], [table(*counts, "True classes by decision, where every mistake costs the same")]
 
 
-def _telling(tree: xr.DataTree) -> list[Block]:
+def _telling(fit: Fit) -> list[Block]:
     """Draw how much each feature tells of the class, where features have a distribution."""
-    fit = Fit(tree)
     if fit.kind == "point estimate" or not has_information(fit.model):
         return []
     caption = "How much each feature tells of the class by itself; dashed, if near: the entropy of the class."
-    return [picture(lambda: plot_information(mutual_information(tree)), "mutual information with the class", caption)]
+    return [
+        picture(lambda: plot_information(mutual_information(fit.tree)), "mutual information with the class", caption)
+    ]
 
 
-def responsibilities(tree: xr.DataTree) -> Answer:
+def responsibilities(fit: Fit) -> Answer:
     """Show the component of each row, with its probability."""
-    whole = assign(tree)
+    whole = assign(fit.tree)
     if "component" not in whole:
         raise InputError("the latent variable of a row is a number, not a component", "no_components")
-    frame, data, said = _known_rows(Fit(tree), whole)
+    frame, data, said = _known_rows(fit, whole)
     lead = f"Each row has the label of its most probable component; of {len(frame)} labels "
     wrong, error = float(frame["expected_loss"].sum()), whole.attrs["mcse_expected_errors"]
     lead += f"{with_error(wrong, error, f'{wrong:.3g}')} are expected to be wrong.{said}"
@@ -266,7 +270,7 @@ def responsibilities(tree: xr.DataTree) -> Answer:
         caption += f" Of {values.shape[1]} columns the two in which the components differ most."
     each = table(["component", "rows", "mean probability that it is another"], rows, sortable=False)
     drawn = picture(partial(_draw, frame, data), "rows by component", caption)
-    return Answer([drawn], under=[*profiled(tree), Words(lead), each, Folded("The least sure rows", [unsure])])
+    return Answer([drawn], under=[*profiled(fit), Words(lead), each, Folded("The least sure rows", [unsure])])
 
 
 def _known_rows(fit: Fit, frame: pd.DataFrame) -> tuple[pd.DataFrame, Any, str]:
@@ -284,11 +288,11 @@ def _whole(label: Any) -> Any:
     return int(label) if isinstance(label, float) else label
 
 
-def together(tree: xr.DataTree) -> Answer:
+def together(fit: Fit) -> Answer:
     """Say how many clusters there are and which rows are together; no cluster has a label."""
     caption = "The probability that two rows are in one cluster, rows sorted by the groups of one partition; "
     caption += "of one column also the density of a new row with its 95% interval."
-    return Answer([picture(partial(plot_clusters, tree), "rows together", caption)], under=profiled(tree))
+    return Answer([picture(partial(plot_clusters, fit.tree), "rows together", caption)], under=profiled(fit))
 
 
 def _numbers(frame: pd.DataFrame, data: Any) -> np.ndarray | None:
@@ -330,17 +334,19 @@ def _draw(frame: pd.DataFrame, data: Any) -> Figure:
     return figure
 
 
-_SCREENS: dict[View, Callable[[Sequence[xr.DataTree]], Answer]] = {
-    View.TOPICS: lambda trees: topics(best_of_components(trees)),
-    View.GROUPS: lambda trees: groups(best_of_components(trees)),
-    View.STATES: lambda trees: states(best_of_components(trees)),
-    View.LEVELS: lambda trees: Answer(under=next_rows(best(trees)), below=[levels(best(trees))]),
+_SCREENS: dict[View, Callable[[Sequence[Fit]], Answer]] = {
+    View.TOPICS: lambda fits: topics(best_of_components(fits)),
+    View.GROUPS: lambda fits: groups(best_of_components(fits)),
+    View.STATES: lambda fits: states(best_of_components(fits)),
+    View.LEVELS: lambda fits: Answer(under=next_rows(best(fits)), below=[levels(best(fits))]),
     View.SLOPES: regression,
-    View.FUNCTION: lambda trees: Answer(
-        profiled(best(trees)), under=about_function(best(trees)), below=[function(best(trees))]
+    View.FUNCTION: lambda fits: Answer(
+        profiled(best(fits)),
+        under=about_function(best(fits)),
+        below=[function(best(fits))],
     ),
-    View.NODES: lambda trees: Answer(below=[nodes(best(trees))]),
-    View.FACTORS: lambda trees: factors(best(trees)),  # whose pictures do not depend on labels
-    View.CLUSTERS: lambda trees: together(best_of_components(trees)),
-    View.COMPONENTS: lambda trees: responsibilities(best_of_components(trees)),
+    View.NODES: lambda fits: Answer(below=[nodes(best(fits))]),
+    View.FACTORS: lambda fits: factors(best(fits)),  # whose pictures do not depend on labels
+    View.CLUSTERS: lambda fits: together(best_of_components(fits)),
+    View.COMPONENTS: lambda fits: responsibilities(best_of_components(fits)),
 }

@@ -20,35 +20,34 @@ from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
     import pandas as pd
-    import xarray as xr
 
 
-def about_function(tree: xr.DataTree) -> list[Block]:
+def about_function(fit: Fit) -> list[Block]:
     """Say how much of the outcome the function explains, and where it is lowest and highest among the rows."""
-    data = Fit(tree).data
-    frame, y = function_bands(tree, {"X": data["X"], "feature": data["feature"]}), data["y"] / data.get("trials", 1)
+    data = fit.data
+    frame, y = function_bands(fit.tree, {"X": data["X"], "feature": data["feature"]}), data["y"] / data.get("trials", 1)
     left, total = float(np.mean(np.square(y - frame["mean"].to_numpy()))), float(np.var(y))
-    ends = [_place(tree, frame, int(i)) for i in (np.nanargmin(frame["mean"]), np.nanargmax(frame["mean"]))]
+    ends = [_place(fit, frame, int(i)) for i in (np.nanargmin(frame["mean"]), np.nanargmax(frame["mean"]))]
     said = f"Among the rows the function is lowest at {ends[0]}, and highest at {ends[1]}"
     said += f"; it leaves {left / total:.0%} of the variance of the outcome" if total and not np.isnan(left) else ""
     about = [Words(line, "note") for line in about_judged(frame)]
-    return [Words(f"{said}. By {Fit(tree).method}."), *about, *_about_trees(tree)]
+    return [Words(f"{said}. By {fit.method}."), *about, *_about_trees(fit)]
 
 
-def _about_trees(tree: xr.DataTree) -> list[Block]:
+def _about_trees(fit: Fit) -> list[Block]:
     """Draw the most probable tree of a function that is made by cuts, and say how probable it is."""
-    if not isinstance(Fit(tree).model, OfCuts):
+    if not isinstance(fit.model, OfCuts):
         return []
-    answer = steps(tree)
+    answer = steps(fit.tree)
     leaves, (probability, error) = answer.leaves["probability"].idxmax(), answer.tree_probability
     known = estimate(probability, error) if error else number(probability, 3)
     said = f"Most probably it has {leaves} steps ({answer.leaves['probability'].max():.0%}). The most probable tree is "
     return [Words(f"{said}one of many: its probability is {known}."), Code(answer.drawing)]
 
 
-def _place(tree: xr.DataTree, frame: pd.DataFrame, i: int) -> str:
+def _place(fit: Fit, frame: pd.DataFrame, i: int) -> str:
     """Say where a row is, and the function there."""
-    data = Fit(tree).data
+    data = fit.data
     where = ", ".join(f"{name} {number(x)}" for name, x in zip(data["feature"], data["X"][i], strict=True))
     return f"{where}: {_interval(frame.iloc[i])}"
 
@@ -60,20 +59,20 @@ def _interval(row: Any) -> str:
     return f"{mean} (95% interval {low} to {high})"
 
 
-def function(tree: xr.DataTree) -> Block:
+def function(fit: Fit) -> Block:
     """Draw the function."""
     shown = "The function at the estimate"
-    if has_interval(Fit(tree)):
+    if has_interval(fit):
         shown = (
             "The function (dark band: 95%), new rows about it (light band: 95%), and functions drawn from the posterior"
         )
     caption = f"{shown}; dotted lines are where the rows end."
-    if isinstance(model := Fit(tree).model, OfFunction):
+    if isinstance(model := fit.model, OfFunction):
         caption += f" Beyond, {model.beyond}."
-    return picture(partial(plot_function, tree), "the function", caption, wide=True)
+    return picture(partial(plot_function, fit.tree), "the function", caption, wide=True)
 
 
-def nodes(tree: xr.DataTree) -> Block:
+def nodes(fit: Fit) -> Block:
     """Draw the graph."""
     caption = "The graph; labels of the nodes with a thick edge were told, and the others follow from them."
-    return picture(partial(plot_nodes, tree), "the graph", caption, wide=True)
+    return picture(partial(plot_nodes, fit.tree), "the graph", caption, wide=True)

@@ -12,7 +12,7 @@ from bayeszoo.report import checks, provenance, verdict
 from bayeszoo.report.blocks import Code, Section, Words, picture, table
 from bayeszoo.report.families import Answer
 from bayeszoo.report.numbers import digits_for, estimate, interval, number, statistic, without_error
-from bayeszoo.results.stored import Fit, fits_of
+from bayeszoo.results.stored import fits_of
 from bayeszoo.results.summary import document
 
 if TYPE_CHECKING:
@@ -103,13 +103,13 @@ def parts(tree: xr.DataTree) -> dict[str, Any]:
     by, named = tree.attrs["by"], {label: (fit, document(fit)) for label, fit in fits_of(tree).items()}
     main, first = next((label, fit) for label, (fit, _) in named.items())
     documents, frame = {label: described for label, (_, described) in named.items()}, contrasts(tree)
-    rows = sum(int(fit.attrs["data_rows"]) for fit, _ in named.values())
+    rows = sum(int(fit.tree.attrs["data_rows"]) for fit, _ in named.values())
     again = Section("again", "How to make it again", [Code(typed)] if (typed := provenance.command(first)) else [])
     return {
         "title": f"{tree.attrs['model']} by {by}",
-        "about": provenance.about([type(Fit(first).model)]),
-        "data": f"{rows:,} rows of {first.attrs['data_source'] or 'arrays'} in {len(named)} groups",
-        "notes": Fit(first).notes,
+        "about": provenance.about([type(first.model)]),
+        "data": f"{rows:,} rows of {first.data_source or 'arrays'} in {len(named)} groups",
+        "notes": first.notes,
         "verdicts": _verdicts(named),
         "winner": [],
         "answer": Answer(below=[picture(lambda: plot_groups(tree), f"estimates by {by} and differences", wide=True)]),

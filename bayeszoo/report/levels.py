@@ -16,37 +16,36 @@ from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
     import pandas as pd
-    import xarray as xr
 
 STEPS = 3
 """Rows to come that the page gives in numbers."""
 
 
-def next_rows(tree: xr.DataTree) -> list[Block]:
+def next_rows(fit: Fit) -> list[Block]:
     """Give the level now and the next rows of each sequence, in a line and a table."""
-    now = decode(tree).iloc[-1]
+    now = decode(fit.tree).iloc[-1]
     if "features" in now:
         how = "its features tell what comes next: `bayeszoo predict FIT NEW.csv` of a table that has them"
-        return [Words(f"The level is now {_interval(now, 'level')}, by {Fit(tree).method}; {how}.")]
-    ahead = forecast(tree, STEPS)
+        return [Words(f"The level is now {_interval(now, 'level')}, by {fit.method}; {how}.")]
+    ahead = forecast(fit.tree, STEPS)
     first = ahead.iloc[-STEPS]
-    by, several = Fit(tree).method, "sequence" in ahead
+    by, several = fit.method, "sequence" in ahead
     which = "the next row of the last sequence" if several else "the next row"
     line = f"What comes next: {which} is {_interval(first, 'mean')}"
     line += f"; its level is now {_interval(now, 'level')}"
     return [Words(f"{line}, by {by}."), _table(ahead)]
 
 
-def next_of_lags(tree: xr.DataTree) -> list[Block]:
+def next_of_lags(fit: Fit) -> list[Block]:
     """Give the next rows of a regression on its lags, and whether the process is stationary; nothing of another."""
-    if not has_lags(Fit(tree)):
+    if not has_lags(fit):
         return []
     try:
-        ahead = forecast(tree, STEPS)
+        ahead = forecast(fit.tree, STEPS)
     except InputError:  # other features of these rows, or the last rows, are not known
         return []
     which = "the next row of the last sequence" if "sequence" in ahead else "the next row"
-    line = f"What comes next: {which} is {_interval(ahead.iloc[-STEPS], 'mean')}, by {Fit(tree).method}."
+    line = f"What comes next: {which} is {_interval(ahead.iloc[-STEPS], 'mean')}, by {fit.method}."
     return [Words(f"{line} {about_stationary(ahead.attrs)}"), _table(ahead)]
 
 
@@ -66,7 +65,7 @@ def _interval(row: Any, name: str) -> str:
     return f"{mean} (95% interval {low} to {high})"
 
 
-def levels(tree: xr.DataTree) -> Block:
+def levels(fit: Fit) -> Block:
     """Draw the series with its level and what comes next."""
     caption = "Rows, their level given all rows, and the next rows; an interval in the place of a missing row."
-    return picture(partial(plot_levels, tree), "level over time, and what comes next", caption, wide=True)
+    return picture(partial(plot_levels, fit.tree), "level over time, and what comes next", caption, wide=True)

@@ -39,13 +39,13 @@ class View(Fit):
         return f"{self.model}, {self.method}: {self.status}"
 
     def _repr_html_(self) -> str:
-        described = document(self.tree)
-        heads, rows = estimate_rows(self.tree, described)
+        described = document(self)
+        heads, rows = estimate_rows(self, described)
         cells = [[str(row[0]), *(number(value, 4) for value in row[1:])] for row in rows[:_MOST_ROWS]]
         more = [f"{len(rows) - _MOST_ROWS} more rows: bz.summarize(tree)"] if len(rows) > _MOST_ROWS else []
-        above = filter(None, [*failures_of(self.tree), in_python(next_step(self.tree))])
+        above = filter(None, [*failures_of(self), in_python(next_step(self))])
         said = f"<p><b>{_escaped(repr(self))}</b></p>{_lines(above)}{_table(heads, cells)}"
-        return said + _lines([*more, *figures(described)]) + _densities(self.tree)
+        return said + _lines([*more, *figures(described)]) + _densities(self)
 
 
 def _escaped(text: str) -> str:
@@ -73,14 +73,14 @@ def in_python(step: str) -> str:
     return re.sub(r"--method (\w+)", r"method='\1'", named)
 
 
-def _densities(tree: xr.DataTree) -> str:
+def _densities(fit: Fit) -> str:
     """Draw the density of the first entry of each parameter; nothing for point estimates and withheld quantities."""
-    shown = drawable([tree])
+    shown = drawable([fit])
     if not shown:
         return ""
     across = len(chosen := one_of_each(shown[0]))
     size = _PANEL[0] * across, _PANEL[1] + 0.3
-    make = partial(plots.overlay, tree, col_wrap=across, figure_kwargs={"figsize": size})
+    make = partial(plots.overlay, fit.tree, col_wrap=across, figure_kwargs={"figsize": size})
     return _picture(make, f"densities of {', '.join(chosen)}")
 
 

@@ -8,7 +8,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bayeszoo.comparison.compare import Withheld, compare, model_label, names_of, require_same_data
+from bayeszoo.comparison.compare import Withheld, in_one_table, names_of, require_same_data
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.printable import escaped_lines
 from bayeszoo.foundation.writing import require_writable, write_text
@@ -75,8 +75,8 @@ def report(
             )
         write_text(_filled(groups.parts(every[0])), path, overwrite)
         return path
-    trees, refused = _sorted(every)
-    write_text(page(trees, refused, reporter), path, overwrite)
+    answered, refused = _sorted(every)
+    write_text(page(answered, refused, reporter), path, overwrite)
     return path
 
 
@@ -88,32 +88,32 @@ def probe(path: Path, overwrite: bool = False) -> Path:
     return path
 
 
-def _sorted(every: list[Any]) -> tuple[list[xr.DataTree], list[Withheld]]:
-    trees = [each for each in every if not isinstance(each, Withheld)]
-    if not trees:
+def _sorted(every: list[Any]) -> tuple[list[Fit], list[Withheld]]:
+    fits = [Fit(each) for each in every if not isinstance(each, Withheld)]
+    if not fits:
         raise InputError("there is no fit to report", "no_data", hint="give what bz.fit returned")
-    require_same_data([(tree.attrs["data_digest"], tree.attrs["data_source"]) for tree in trees], "fits")
-    return trees, [each for each in every if isinstance(each, Withheld)]
+    require_same_data([(fit.data_digest, fit.data_source) for fit in fits], "fits")
+    return fits, [each for each in every if isinstance(each, Withheld)]
 
 
-def page(trees: Sequence[xr.DataTree], refused: Sequence[Withheld] = (), reporter: Reporter | None = None) -> str:
+def page(fits: Sequence[Fit], refused: Sequence[Withheld] = (), reporter: Reporter | None = None) -> str:
     """Return the page about at least one fit, all of the same data, and about methods that gave no answer, as text."""
-    trees = matched(list(trees))
-    named = {name: (tree, document(tree)) for name, tree in zip(names_of(trees), trees, strict=True)}
+    fits = matched(list(fits))
+    named = {name: (fit, document(fit)) for name, fit in zip(names_of(fits), fits, strict=True)}
     said = [verdict.verdict(name, described) for name, (_, described) in named.items()]
     said += [verdict.Verdict(each.method, "withheld", "no answer", each.reason) for each in refused]
-    first, left_out = best(trees), list[Skipped]()
+    first, left_out = best(fits), list[Skipped]()
     main = next(name for name, (tree, _) in named.items() if tree is first)
-    frame = compare([*trees, *refused]) if len(trees) + len(refused) > 1 else None
-    checked = _by_model(trees)
+    frame = in_one_table([*fits, *refused]) if len(fits) + len(refused) > 1 else None
+    checked = _by_model(fits)
     parts = {
-        "title": ", ".join(dict.fromkeys(Fit(tree).model.name for tree in trees)),
-        "about": provenance.about(type(Fit(tree).model) for tree in trees),
+        "title": ", ".join(dict.fromkeys(fit.model.name for fit in fits)),
+        "about": provenance.about(type(fit.model) for fit in fits),
         "data": provenance.data_line(first),
-        "notes": Fit(first).notes,
+        "notes": first.notes,
         "verdicts": said + [each.verdict(name) for name, each in checked.items()],
-        "winner": [] if frame is None else verdict.winner(frame, dict(zip(named, trees, strict=True))),
-        "answer": families.answer(trees, left_out),
+        "winner": [] if frame is None else verdict.winner(frame, dict(zip(named, fits, strict=True))),
+        "answer": families.answer(fits, left_out),
         "estimates": _estimates(named, main, frame),
         "sections": list(_sections(named, main, checked, left_out, reporter)),
         "numbers": {name: described for name, (_, described) in named.items()},
@@ -134,12 +134,12 @@ def _estimates(named: verdict.Named, main: str, frame: pd.DataFrame | None) -> S
     return Section("estimates", "Side by side", [*verdict.comparison(frame), Folded("Each fit by itself", [each])])
 
 
-def _by_model(trees: Sequence[xr.DataTree]) -> dict[str, checks.Checked]:
+def _by_model(fits: Sequence[Fit]) -> dict[str, checks.Checked]:
     """Return the answer of the best fit of each model and prior, by name."""
-    models: dict[str, list[xr.DataTree]] = {}
-    for tree in trees:
-        models.setdefault(model_label(tree), []).append(tree)
-    names = [each[0].attrs["model"] for each in models.values()]
+    models: dict[str, list[Fit]] = {}
+    for fit in fits:
+        models.setdefault(str(fit.model), []).append(fit)
+    names = [each[0].tree.attrs["model"] for each in models.values()]
     names = names if len(set(names)) == len(names) else list(models)
     return {name: checks.Checked(best(each)) for name, each in zip(names, models.values(), strict=True)}
 
@@ -151,14 +151,14 @@ def _sections(
     left_out: list[Skipped],
     reporter: Reporter | None,
 ) -> Iterator[Section]:
-    trees = [tree for tree, _ in named.values()]
-    of_first = next(each for each in checked.values() if each.tree is named[main][0])
+    fits = [fit for fit, _ in named.values()]
+    of_first = next(each for each in checked.values() if each.fit is named[main][0])
     makers: dict[str, Callable[[], Section]] = {
         "the fit to the data": lambda: checks.section(of_first, named, left_out),
-        "the gate": lambda: verdict.section(named, main, densities.section(trees)),
-        **dict(families.sections(trees)),
-        "what was asked": lambda: provenance.section({name: each.tree for name, each in checked.items()}),
-        "how to make it again": lambda: provenance.again({name: tree for name, (tree, _) in named.items()}),
+        "the gate": lambda: verdict.section(named, main, densities.section(fits)),
+        **dict(families.sections(fits)),
+        "what was asked": lambda: provenance.section({name: each.fit for name, each in checked.items()}),
+        "how to make it again": lambda: provenance.again({name: fit for name, (fit, _) in named.items()}),
     }
     for i, (part, make) in enumerate(makers.items()):
         if reporter is not None:

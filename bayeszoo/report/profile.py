@@ -31,7 +31,6 @@ from bayeszoo.results.summary import components_withheld
 
 if TYPE_CHECKING:
     import pandas as pd
-    import xarray as xr
 
 MOST_ENTRIES = 40
 """Levels of a table of probabilities that is printed whole; of more, the most probable."""
@@ -66,11 +65,11 @@ class Profile(NamedTuple):
 class _Estimates:
     """The estimates of a fit by name, formatted by their Monte Carlo errors."""
 
-    def __init__(self, tree: xr.DataTree, described: Document, digits: int | None) -> None:
+    def __init__(self, fit: Fit, described: Document, digits: int | None) -> None:
         self.summaries = {**described["parameters"], **described["derived"]}
         self.dims = {name: tuple(summary["dims"]) for name, summary in self.summaries.items()}
         self.digits, self.is_point = digits, described["kind"] == "point estimate"
-        self.variables = tree["posterior"].data_vars
+        self.variables = fit.tree["posterior"].data_vars
 
     def is_shown(self, name: str) -> bool:
         return name in self.summaries and self.summaries[name]["mean"] is not None
@@ -95,7 +94,7 @@ class _Estimates:
         return [str(label) for label in self.variables[name][self.dims[name][axis]].to_numpy().tolist()]
 
 
-def profiles(tree: xr.DataTree, described: Document, digits: int | None = None) -> Iterator[Profile]:
+def profiles(fit: Fit, described: Document, digits: int | None = None) -> Iterator[Profile]:
     """Yield the profile of the components, states or topics of a fit, where their estimates are shown.
 
     Parameters
@@ -112,22 +111,22 @@ def profiles(tree: xr.DataTree, described: Document, digits: int | None = None) 
     Profile
         A table; or a line, which has no columns.
     """
-    model = Fit(tree).model
+    model = fit.model
     views = model.views()
     if View.CLUSTERS in views:
-        yield from _unless_withheld(_clusters(tree))
+        yield from _unless_withheld(_clusters(fit))
         return
     if View.FUNCTION in views:
-        yield from _unless_withheld(_function(tree, digits))
+        yield from _unless_withheld(_function(fit, digits))
         return
-    if not Fit(tree).is_shown or components_withheld(tree):
+    if not fit.is_shown or components_withheld(fit):
         return
-    if rows_have_parameters(model) and TOPICS in tree["posterior"]:
-        yield from _topics(tree)
+    if rows_have_parameters(model) and TOPICS in fit.tree["posterior"]:
+        yield from _topics(fit)
         return
-    known = _Estimates(tree, described, digits)
+    known = _Estimates(fit, described, digits)
     if View.STATES in views:
-        yield from _states(tree, known)
+        yield from _states(fit, known)
     elif View.COMPONENTS in views and known.dims.get("weights") == ("component",) and known.is_shown("weights"):
         yield from _components(known)
     elif View.COMPONENTS in views:
@@ -142,15 +141,14 @@ def _unless_withheld(answer: Iterator[Profile]) -> Iterator[Profile]:
         yield Profile(str(error))
 
 
-def _function(tree: xr.DataTree, digits: int | None) -> Iterator[Profile]:
+def _function(fit: Fit, digits: int | None) -> Iterator[Profile]:
     """Yield the function at a few places of each feature."""
-    fit = Fit(tree)
     if not fit.is_shown:
         return
     if fit.data.rows > MOST_ROWS_OF_FUNCTION:
         yield Profile("`bayeszoo predict FIT PLACES --function` gives the function at the rows of a table")
         return
-    frame, names = function_along(tree), [str(name) for name in fit.data["feature"]]
+    frame, names = function_along(fit.tree), [str(name) for name in fit.data["feature"]]
     outcome = str(getattr(fit.data, "columns", {}).get("y", "y"))
     of = f"probability of {fit.model.classes(fit.data)[1]}" if isinstance(fit.model, Classifies) else f"mean {outcome}"
     ends = ("q025", "q975") if has_interval(fit) else ()
@@ -179,16 +177,15 @@ def _function(tree: xr.DataTree, digits: int | None) -> Iterator[Profile]:
         )
 
 
-def _clusters(tree: xr.DataTree) -> Iterator[Profile]:
+def _clusters(fit: Fit) -> Iterator[Profile]:
     """Yield how many clusters there are, and one partition of the rows, where counting pairs is quick."""
-    fit = Fit(tree)
     if not fit.is_shown or fit.kind == "point estimate":
         return
     draws = int(np.prod(next(iter(fit.draws().values())).shape[:2]))
     if draws * fit.data.rows**2 > MOST_PAIRS:
         yield Profile("`bayeszoo clusters FIT` says how many clusters there are, and which rows are together")
         return
-    yield from of_clusters(clusters(tree))
+    yield from of_clusters(clusters(fit.tree))
 
 
 def of_clusters(answer: Clusters, digits: int | None = None) -> Iterator[Profile]:
@@ -243,10 +240,10 @@ def _group(answer: Clusters, group: Any, groups: pd.DataFrame, columns: list[str
     ]
 
 
-def _topics(tree: xr.DataTree) -> Iterator[Profile]:
+def _topics(fit: Fit) -> Iterator[Profile]:
     """Yield a line for each topic: its share and its most probable words."""
     with suppress(Untrustworthy):  # why is said with the verdict
-        frame = topics(tree, min(_WORDS, tree["posterior"][TOPICS].shape[-1]))
+        frame = topics(fit.tree, min(_WORDS, fit.tree["posterior"][TOPICS].shape[-1]))
         words = frame["word"].groupby(level="topic", sort=False)
         for (topic, each), share in zip(words, frame.attrs["shares"], strict=True):
             yield Profile(f"topic {topic}, {share:.2f} of the documents: {', '.join(each)}")
@@ -318,10 +315,10 @@ def _tables(known: _Estimates, names: list[str], axis: str, first: Mapping[str, 
         yield Profile(f"{axis}s", [axis, *first, "most probable"], rows, ("most probable",))
 
 
-def _states(tree: xr.DataTree, known: _Estimates) -> Iterator[Profile]:
+def _states(fit: Fit, known: _Estimates) -> Iterator[Profile]:
     """Yield a row for each state, the probabilities of its symbols, and when the most probable state changes."""
-    path = _path(tree)
-    coords = Fit(tree).model.coords(Fit(tree).data)
+    path = _path(fit)
+    coords = fit.model.coords(fit.data)
     labels = [str(label) for label in coords["state"]]
     columns: dict[str, list[Any]] = {"state": labels}
     if path is not None:
@@ -339,7 +336,7 @@ def _states(tree: xr.DataTree, known: _Estimates) -> Iterator[Profile]:
         yield from _spikes(known, labels)
     yield from _tables(known, _probabilities(known, "state"), "state", {})
     if path is not None:
-        yield stretches([labels[k] for k in path], Fit(tree).data)
+        yield stretches([labels[k] for k in path], fit.data)
 
 
 def _spikes(known: _Estimates, labels: list[str]) -> Iterator[Profile]:
@@ -360,14 +357,13 @@ def _stays(known: _Estimates, K: int) -> list[str]:
     return [number(np.nan if np.isnan(p) else 1 / (1 - p), 3) if p != 1 else "for ever" for p in staying]
 
 
-def _path(tree: xr.DataTree) -> np.ndarray | None:
+def _path(fit: Fit) -> np.ndarray | None:
     """Return the most probable state of each row, where finding it is quick."""
-    fit = Fit(tree)
     chains, draws = next(iter(fit.draws().values())).shape[:2]
     if chains * draws * fit.data.rows * len(fit.model.coords(fit.data)["state"]) > MOST_CELLS or has_withheld(fit):
         return None  # `bayeszoo decode` has the rows that are not withheld
     with suppress(Untrustworthy):
-        return np.asarray(decodable(tree, None, {}).average().label)
+        return np.asarray(decodable(fit.tree, None, {}).average().label)
     return None
 
 

@@ -26,7 +26,7 @@ from bayeszoo.report.numbers import seconds
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
-    import xarray as xr
+    pass
 
 _DESCRIBED = {"count": "values", "mean": "mean", "std": "sd", "min": "least", "max": "greatest", "unique": "labels"}
 _DESCRIBED |= {"top": "most frequent"}
@@ -36,9 +36,9 @@ _MOST_NAMED = 120
 """Characters of the names of columns at the top of the page."""
 
 
-def data_line(tree: xr.DataTree) -> str:
+def data_line(fit: Fit) -> str:
     """Name the data at the top of the page: where they come from, how many rows, and which columns are what."""
-    fit, rows = Fit(tree), int(tree.attrs["data_rows"])
+    rows = int(fit.tree.attrs["data_rows"])
     inputs, columns = fit.model.inputs, dict(fit.columns)
     has_outcome = isinstance(inputs, Regression) and inputs.name in columns
     outcome = [f"outcome {columns.pop(inputs.name)}"] if has_outcome else []
@@ -46,7 +46,7 @@ def data_line(tree: xr.DataTree) -> str:
     names = [str(name) for name in fit.like[labels[0]]] if labels else list(columns.values())
     count = max(1, int(np.searchsorted(np.cumsum([len(name) + 2 for name in names]), _MOST_NAMED)))
     others = ", ".join(names[:count]) + f" and {len(names) - count} more" * (count < len(names))
-    said = [f"{rows:,} row{'s' * (rows != 1)} of {tree.attrs['data_source'] or 'arrays'}", *outcome]
+    said = [f"{rows:,} row{'s' * (rows != 1)} of {fit.data_source or 'arrays'}", *outcome]
     said += [f"{'features' if outcome else 'from'} {others}"] if others else []
     return "; ".join(said)
 
@@ -57,10 +57,10 @@ def about(models: Iterable[type[Model]]) -> list[str]:
     return [f"{name}: {line}" if len(lines) > 1 else line for name, line in lines.items()]
 
 
-def section(trees: Mapping[str, xr.DataTree]) -> Section:
+def section(fits: Mapping[str, Fit]) -> Section:
     """Describe each model, by a fit of it, and the data, which are the same."""
-    data, options = Fit(next(iter(trees.values()))).observed, {name: _model(tree) for name, tree in trees.items()}
-    model = Fit(next(iter(trees.values()))).model
+    data, options = next(iter(fits.values())).observed, {name: _model(fit) for name, fit in fits.items()}
+    model = next(iter(fits.values())).model
     table_of = f"The table: {type(model).inputs.describe()}."
     if own := own_example(model, data.source, data.digest):
         table_of += f" These data come with the model: {own.about} ({own.source})"
@@ -68,9 +68,9 @@ def section(trees: Mapping[str, xr.DataTree]) -> Section:
     return Section("asked", "What was asked", [Choice("model", options), described])
 
 
-def _model(tree: xr.DataTree) -> list[Block]:
+def _model(fit: Fit) -> list[Block]:
     """Give a model as its file states it, its prior and its graph."""
-    model, data = Fit(tree).model, Fit(tree).observed
+    model, data = fit.model, fit.observed
     _, *others = _paragraphs(notation(type(model)))  # the first is at the top of the page
     words = [block for block in others if isinstance(block, Words)]
     return [
@@ -144,59 +144,58 @@ def notation(model: type[Model]) -> str:
 # How to make it again
 
 
-def again(named: Mapping[str, xr.DataTree]) -> Section:
+def again(named: Mapping[str, Fit]) -> Section:
     """Give the commands by which fits were made, the Python that makes each again, seeds, digests and versions."""
-    trees = list(named.values())
+    fits = list(named.values())
     lead = "The same versions, data and seed give the same numbers, up to how a machine rounds the last digits."
-    if any(tree.attrs["status"] == "interrupted" for tree in trees):
+    if any(fit.tree.attrs["status"] == "interrupted" for fit in fits):
         lead += " A fit that was interrupted is made whole, which gives other numbers."
-    typed = dict.fromkeys(filter(None, map(command, trees)))
+    typed = dict.fromkeys(filter(None, map(command, fits)))
     on_command_line = [Code("\n".join(typed), "On the command line")] if typed else []
-    in_python, rest = Folded("In Python", [Code(python(trees))]), Folded("Seeds, digests, versions", _provenance(named))
+    in_python, rest = Folded("In Python", [Code(python(fits))]), Folded("Seeds, digests, versions", _provenance(named))
     return Section("again", "How to make it again", [Words(lead), *on_command_line, in_python, rest])
 
 
-def _provenance(named: Mapping[str, xr.DataTree]) -> list[TableBlock]:
+def _provenance(named: Mapping[str, Fit]) -> list[TableBlock]:
     rows = [
-        [name, *(str(tree.attrs[key]) for key in ("method", "sampler", "seed", "created_at", "declared_from"))]
-        for name, tree in named.items()
+        [name, *(str(fit.tree.attrs[key]) for key in ("method", "sampler", "seed", "created_at", "declared_from"))]
+        for name, fit in named.items()
     ]
     columns = ["fit", "method", "engine", "seed", "made at", "declared from", "seconds"]
-    rows = [[*row, seconds(Fit(tree).seconds)] for row, tree in zip(rows, named.values(), strict=True)]
+    rows = [[*row, seconds(fit.seconds)] for row, fit in zip(rows, named.values(), strict=True)]
     first = next(iter(named.values()))
-    data = [["source", first.attrs["data_source"]], ["rows", str(first.attrs["data_rows"])]]
+    data = [["source", first.data_source], ["rows", str(first.tree.attrs["data_rows"])]]
     data += [["read with", words]] if (words := _keywords(_options_of_reading(first))) else []
-    data += [["SHA-256 of the arrays", first.attrs["data_digest"]]]
+    data += [["SHA-256 of the arrays", first.data_digest]]
     return [
         table(columns, rows, words=["method", "engine", "made at", "declared from"]),
         table(["data", ""], data, words=[""], sortable=False),
-        table(["package", "version"], Fit(first).versions.items(), words=["version"], sortable=False),
+        table(["package", "version"], first.versions.items(), words=["version"], sortable=False),
     ]
 
 
-def command(tree: xr.DataTree) -> str:
+def command(fit: Fit) -> str:
     """Return the command by which a fit was made, as it was typed, and the seed if that was drawn; or nothing.
 
     A command that would run another file than the model's is not one by which the fit was made.
     """
-    words, own = shlex.split(str(tree.attrs.get("command", ""))), Fit(tree).own_file
+    words, own = shlex.split(str(fit.tree.attrs.get("command", ""))), fit.own_file
     if not words or any(names_a_file(word) and not (own and own.is_named(word)) for word in words):
         return ""
     has_seed = any(word.partition("=")[0] == "--seed" for word in words)
-    return shlex.join(["bayeszoo", *words, *([] if has_seed else ["--seed", str(tree.attrs["seed"])])])
+    return shlex.join(["bayeszoo", *words, *([] if has_seed else ["--seed", str(fit.tree.attrs["seed"])])])
 
 
-def python(trees: Sequence[xr.DataTree]) -> str:
+def python(fits: Sequence[Fit]) -> str:
     """Return the lines of Python that make the fits and this page; files are named without their folders."""
     lines, before = ["import bayeszoo as bz", "", "fits = []"], ""
-    for tree in trees:
-        fit, attrs = Fit(tree), tree.attrs
+    for fit in fits:
         fields = "".join(f"    {name}={value!r},\n" for name, value in fit.fields.items())
-        code = f"M = bz.find({_name(type(fit.model))!r})\nmodel = M(\n{fields})\n{_data_line(tree)}"
+        code = f"M = bz.find({_name(type(fit.model))!r})\nmodel = M(\n{fields})\n{_data_line(fit)}"
         lines += [code] * (code != before)
-        before, defaults = code, defaults_of(type(fit.model), attrs["method"])
+        before, defaults = code, defaults_of(type(fit.model), fit.method)
         options = {name: value for name, value in fit.options.items() if value != defaults.get(name, value)}
-        how = _keywords({"method": attrs["method"], "seed": int(attrs["seed"]), **options})
+        how = _keywords({"method": fit.method, "seed": int(fit.tree.attrs["seed"]), **options})
         lines.append(f"fits.append(bz.fit(model, data, {how}))")
     return "\n".join([*lines, 'bz.report(fits, "report.html")'])
 
@@ -207,28 +206,28 @@ def _name(model: type[Model]) -> str:
     return model.name if own is None else f"{own.file}:{own.kind}"
 
 
-def _data_line(tree: xr.DataTree) -> str:
+def _data_line(fit: Fit) -> str:
     """Return the line that reads the data; arrays that have no name stand as dots."""
-    source, reading = tree.attrs["data_source"], Fit(tree).reading or {}
-    if own := own_example(Fit(tree).model, source, tree.attrs["data_digest"]):
+    source, reading = fit.data_source, fit.reading or {}
+    if own := own_example(fit.model, source, fit.data_digest):
         return f"data = bz.example(M, {own.name!r})"
-    options = _options_of_reading(tree)
+    options = _options_of_reading(fit)
     if "rows" in reading:
         return f"data = bz.accumulate(model, {source!r}, {_keywords({'rows': reading['rows'], **options})})"
     if "files" in reading:
         return f"data = bz.read_files(M, {', '.join(filter(None, [repr(source), _keywords(options)]))})"
-    examples = {item.file.removesuffix(PACKED): item.name for item in Fit(tree).model.examples}
+    examples = {item.file.removesuffix(PACKED): item.name for item in fit.model.examples}
     if reading.get("from") == "example" and options and source in examples:
         return f"data = bz.example(M, {examples[source]!r}, {_keywords(options)})"
     place = repr(source) if reading.get("from") == "file" else "..."
     words = ["M", place, *filter(None, [_keywords(options)])]
     line = f"data = bz.read({', '.join(words)})"
-    return f"{line}  # the arrays that were given, SHA-256 {tree.attrs['data_digest']}" if "..." in words else line
+    return f"{line}  # the arrays that were given, SHA-256 {fit.data_digest}" if "..." in words else line
 
 
-def _options_of_reading(tree: xr.DataTree) -> Mapping[str, object]:
-    example = own_example(Fit(tree).model, tree.attrs["data_source"], tree.attrs["data_digest"])
-    return {} if example else (Fit(tree).reading or {}).get("options", {})
+def _options_of_reading(fit: Fit) -> Mapping[str, object]:
+    example = own_example(fit.model, fit.data_source, fit.data_digest)
+    return {} if example else (fit.reading or {}).get("options", {})
 
 
 def _keywords(options: Mapping[str, object]) -> str:

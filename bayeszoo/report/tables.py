@@ -13,6 +13,7 @@ from bayeszoo.foundation.gate import MIXING
 from bayeszoo.foundation.named import Document
 from bayeszoo.report.folded import below_diagonal, folded
 from bayeszoo.report.numbers import estimate, nats, number, statistic, without_error
+from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import DIAGNOSTICS, HEADLINE, elements
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ ABOUT_COMPARISON = (
 
 
 def estimate_rows(
-    tree: xr.DataTree, document: Document, digits: int | None = None, most: int = MAX_ROWS
+    fit: Fit, document: Document, digits: int | None = None, most: int = MAX_ROWS
 ) -> tuple[list[str], list[list[Any]]]:
     """Return the columns of the table of estimates, and one row a scalar; withheld cells say so.
 
@@ -55,7 +56,7 @@ def estimate_rows(
     heads = ["estimate" if document["kind"] == "point estimate" else "mean", *keys[1:]]
     used = [i for i, key in enumerate(keys) if _used(document, key)]
     whole = _summaries(document)
-    every = [tree[group].to_dataset()[name] for group, part in _PARTS.items() for name in document[part]]
+    every = [fit.tree[group].to_dataset()[name] for group, part in _PARTS.items() for name in document[part]]
     hidden = [v for v in every if whole[str(v.name)]["mean"] is None and _is_shown(document)]  # of single components
     variables = [v for v in every if not any(v is each for each in hidden)]
     of_keys = [keys[i] for i in used]

@@ -14,10 +14,10 @@ from bayeszoo.foundation.named import Document
 from bayeszoo.report import tables
 from bayeszoo.report.blocks import Block, Choice, Folded, Section, Words, table
 from bayeszoo.report.numbers import number
+from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
     import pandas as pd
-    import xarray as xr
 
 _SAMPLED = {
     "r_hat": "the chains agree (R-hat at most {})",
@@ -34,7 +34,7 @@ _FOUND = {
 _LEAD = "Estimates are withheld if a check fails, shown with a warning if a check narrowly fails or cannot be run."
 HEADS = {"q025": "2.5%", "q975": "97.5%", "mcse_mean": "MCSE", "ess_bulk": "ESS bulk", "ess_tail": "ESS tail"}
 HEADS |= {"r_hat": "R-hat", "error_sd": "error/sd", "sd_ratio": "sd ratio"}
-Named = Mapping[str, tuple["xr.DataTree", Document]]
+Named = Mapping[str, tuple[Fit, Document]]
 """Fits by name, each with its document."""
 
 
@@ -157,8 +157,8 @@ def _checks(document: Document) -> list[Block]:
 def estimates(named: Named, main: str) -> Choice:
     """List the estimates of each fit and its figures as a whole; ``main`` is shown first."""
     options: dict[str, list[Any]] = {}
-    for name, (tree, document) in named.items():
-        columns, rows = tables.estimate_rows(tree, document)
+    for name, (fit, document) in named.items():
+        columns, rows = tables.estimate_rows(fit, document)
         shown = [i for i in range(len(columns)) if i == 0 or any(row[i] not in (None, "withheld") for row in rows)]
         listed = table([HEADS.get(columns[i], columns[i]) for i in shown], [[row[i] for i in shown] for row in rows])
         are_withheld = len(shown) < max(len(columns), 2)  # there may be no columns but the names
@@ -179,7 +179,7 @@ def comparison(frame: pd.DataFrame) -> list[Block]:
     return [*known, *notes]
 
 
-def winner(frame: pd.DataFrame, trees: Mapping[str, xr.DataTree]) -> list[Words]:
+def winner(frame: pd.DataFrame, fits: Mapping[str, Fit]) -> list[Words]:
     """Say which of several models is best by leave-one-out and by evidence, and by how much; ``trees`` are by name.
 
     A criterion that a model lacks names none.
@@ -199,7 +199,7 @@ def winner(frame: pd.DataFrame, trees: Mapping[str, xr.DataTree]) -> list[Words]
         first, second = ranked.iloc[0], ranked.iloc[1]
         gap, error = first[column] - second[column], np.hypot(first["evidence_se"], second["evidence_se"])
         if column == "loo_score":
-            less = leave_out.difference(*(leave_out.of_fit(trees[each["fit"]]) for each in (first, second)))
+            less = leave_out.difference(*(leave_out.of_fit(fits[each["fit"]].tree) for each in (first, second)))
             gap, error = less.total * less.mean, less.total * less.se
         clear = "" if gap > 2 * error else ", which is no clear difference"
         by = f"by {number(gap, 3)} nats{f' (standard error {number(error, 2)})' * bool(error)}{clear}"

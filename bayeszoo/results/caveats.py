@@ -18,7 +18,7 @@ from bayeszoo.model.quadrature_limits import beyond_quadrature
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
-    import xarray as xr
+    pass
 
 _REASONS = {
     "caution": "estimates are shown with a warning",
@@ -30,9 +30,8 @@ MOST_NAMED = 4
 WORDS = {"failed": "the fit failed its gate", "interrupted": "the fit was interrupted"}
 
 
-def failures_of(tree: xr.DataTree) -> list[str]:
+def failures_of(fit: Fit) -> list[str]:
     """Return why a fit's estimates are withheld, or the caveats on them; an empty list where all is ok."""
-    fit = Fit(tree)
     failed = [_line(name, fit.checks[name]) for name in fit.failed]
     return [_REASONS[fit.status], *failed] if fit.status in _REASONS else failed
 
@@ -45,33 +44,31 @@ def _line(name: str, check: Mapping[str, object]) -> str:
     )
 
 
-def require_shown(tree: xr.DataTree, answer: str) -> Fit:
+def require_shown(fit: Fit, answer: str) -> Fit:
     """Return the view of a fit whose numbers are shown; else raise `Untrustworthy`, which names the ``answer``."""
-    fit = Fit(tree)
     if not fit.is_shown:
-        step = next_step(tree)
+        step = next_step(fit)
         raise Untrustworthy(f"{WORDS[fit.status]}: {answer} are withheld{f'; {step}' if step else ''}", "withheld")
     if far := fit.facts.get("parameters_withheld"):
         why = f"the approximation is too far from the posterior in {', '.join(far[:MOST_NAMED])}"
-        step = next_step(tree)
+        step = next_step(fit)
         raise Untrustworthy(f"{why}: {answer} are withheld{f'; {step}' if step else ''}", "withheld")
     return fit
 
 
-def warn(tree: xr.DataTree) -> None:
+def warn(fit: Fit) -> None:
     """Warn if the numbers of a fit are shown with caution."""
-    if Fit(tree).status == "caution":
-        first, *others = failures_of(tree)
-        name = ", ".join(str(tree.attrs[name]) for name in ("model", "method", "group") if name in tree.attrs)
+    if fit.status == "caution":
+        first, *others = failures_of(fit)
+        name = ", ".join(str(fit.tree.attrs[name]) for name in ("model", "method", "group") if name in fit.tree.attrs)
         warnings.warn(f"{name}: {first}: {'; '.join(others)}", Caution, stacklevel=3)
 
 
-def next_step(tree: xr.DataTree) -> str:
+def next_step(fit: Fit) -> str:
     """Return the command, or options of the same command, to try where numbers are withheld; else an empty string.
 
     Numbers are withheld if a check of the gate failed; those of single components if draws disagree on the components.
     """
-    fit = Fit(tree)
     failed = {name for name in fit.failed if fit.checks[name]["verdict"] == "failed"}
     components = "label_stability" in fit.facts and fit.facts.get("components_withheld")
     if fit.status == "interrupted" or not (failed or components or "withheld" in fit.facts):

@@ -12,7 +12,7 @@ from bayeszoo.model.capabilities import ClosedForm, is_integrated
 from bayeszoo.model.integration import integrate
 from bayeszoo.results.caveats import failures_of
 from bayeszoo.results.stored import Fit
-from bayeszoo.results.summary import FIGURES, components_withheld, elements, summarize
+from bayeszoo.results.summary import FIGURES, components_withheld, elements, summaries_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,7 +46,7 @@ def facts(tree: xr.DataTree) -> Document:
     (-2.4849, 0.0, 'exact does not give it')
     """
     fit = Fit(tree)
-    why = "" if fit.is_shown else "; ".join(failures_of(tree))
+    why = "" if fit.is_shown else "; ".join(failures_of(fit))
     figures: dict[str, Any] = {}
     withheld = {}
     for name in FIGURES:
@@ -95,7 +95,7 @@ def joint_covariance(tree: xr.DataTree) -> pd.DataFrame:
     fit = Fit(tree)
     if fit.kind == "point estimate":
         raise InputError("a point estimate has no covariance", "no_draws", hint="fit by another method")
-    if why := "; ".join(failures_of(tree)) if not fit.is_shown else components_withheld(tree):
+    if why := "; ".join(failures_of(fit)) if not fit.is_shown else components_withheld(fit):
         raise Untrustworthy(f"the covariance is withheld: {why}", "withheld")
     posterior = tree["posterior"].to_dataset()
     names = [label for variable in posterior.data_vars.values() for _, label in elements(variable)]
@@ -103,18 +103,17 @@ def joint_covariance(tree: xr.DataTree) -> pd.DataFrame:
         raise InputError(
             f"the covariance of {len(names)} scalars is not computed: the most is {MOST_ENTRIES}", "too_large"
         )
-    return pd.DataFrame(_matrix(tree), index=names, columns=names)
+    return pd.DataFrame(_matrix(fit), index=names, columns=names)
 
 
-def _matrix(tree: xr.DataTree) -> np.ndarray:
+def _matrix(fit: Fit) -> np.ndarray:
     """Return the covariance in closed form, or that of the draws; NaN for quantities without a variance."""
-    fit = Fit(tree)
     if fit.kind == "exact" and isinstance(fit.model, ClosedForm):
         return np.asarray(fit.model.posterior(fit.stats).covariance())
     if fit.kind == "exact" and is_integrated(type(fit.model)):
         return integrate(fit.model, fit.data).posterior.covariance()
     columns = np.column_stack([values.reshape(len(values), -1) for values in fit.pooled().values()])
     matrix = np.atleast_2d(np.cov(columns, rowvar=False))
-    has_no_sd = np.isnan(np.concatenate([np.ravel(summary["sd"]) for summary in summarize(tree).values()]))
+    has_no_sd = np.isnan(np.concatenate([np.ravel(summary["sd"]) for summary in summaries_of(fit).values()]))
     matrix[has_no_sd] = matrix[:, has_no_sd] = np.nan
     return matrix

@@ -85,7 +85,7 @@ def save(tree: xr.DataTree, path: str | Path, overwrite: bool = False) -> Path:
     path = probe(path, overwrite)
     for fit in _every_fit(tree):
         with suppress(InputError):  # the file of the model may be elsewhere
-            _ = Fit(fit).observed  # puts back data that another tool has replaced
+            _ = fit.observed  # puts back data that another tool has replaced
     tree = tree.copy()
     tree.name = None  # a group's fit has a name in the tree of all; a file has none
     if sum(1 + len(node.variables) for node in tree.subtree) > MOST_LINKS:
@@ -176,8 +176,8 @@ def read_tree(path: Path) -> xr.DataTree:
         raise _damaged(path) from None
 
 
-def _every_fit(tree: xr.DataTree) -> list[xr.DataTree]:
-    return [*fits_of(tree).values()] if is_by_group(tree) else [tree]
+def _every_fit(tree: xr.DataTree) -> list[Fit]:
+    return [*fits_of(tree).values()] if is_by_group(tree) else [Fit(tree)]
 
 
 def _verify(tree: xr.DataTree, path: Path) -> None:
@@ -193,7 +193,7 @@ def _verify(tree: xr.DataTree, path: Path) -> None:
             continue
         if name not in now or (now[name][0] == shape and now[name][1] != digest):
             raise InputError(f"{path.name} was changed after bayeszoo wrote it", "changed_fit", hint="fit again")
-    fits = [Fit(fit) for fit in _every_fit(tree)]
+    fits = _every_fit(tree)
     for fit in fits:
         check_agreement(fit.tree)
     if not all(fit.holds_its_data for fit in fits):

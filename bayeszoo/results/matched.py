@@ -21,26 +21,26 @@ _MARK, _MARKS = "numbered_together", itertools.count(1)
 """The attribute of trees in memory that identifies the call of `matched` in which a fit was numbered."""
 
 
-def matched(trees: list[Any]) -> list[Any]:
+def matched(fits: list[Fit]) -> list[Fit]:
     """Return fits of the same data with components numbered as in the best fit that shows components.
 
     Returned fits are marked, and returned unchanged when passed again.
     """
-    marks = {tree.attrs.get(_MARK) for tree in trees}
-    if len(trees) < 2 or (len(marks) == 1 and None not in marks):
-        return trees
-    mark, copies = next(_MARKS), list(trees)
-    for places in _same_components(trees):
-        for i, tree in zip(places, _matched([trees[i] for i in places]), strict=True):
-            copies[i] = tree if tree is not trees[i] else tree.copy()
-            copies[i].attrs[_MARK] = mark
+    marks = {fit.tree.attrs.get(_MARK) for fit in fits}
+    if len(fits) < 2 or (len(marks) == 1 and None not in marks):
+        return fits
+    mark, copies = next(_MARKS), list(fits)
+    for places in _same_components(fits):
+        for i, fit in zip(places, _matched([fits[i] for i in places]), strict=True):
+            copies[i] = fit if fit is not fits[i] else Fit(fit.tree.copy())
+            copies[i].tree.attrs[_MARK] = mark
     return copies
 
 
-def _same_components(trees: Sequence[object]) -> list[list[int]]:
+def _same_components(fits: Sequence[Fit]) -> list[list[int]]:
     """Return groups of places of fits that have the same components."""
     groups: list[tuple[Any, list[int]]] = []
-    for i, kind in enumerate(map(_components, trees)):
+    for i, kind in enumerate(map(_components, fits)):
         places = next((places for other, places in groups if other == kind), None)
         if places is None:
             groups.append((kind, places := []))
@@ -48,37 +48,36 @@ def _same_components(trees: Sequence[object]) -> list[list[int]]:
     return [places for _, places in groups]
 
 
-def _matched(trees: list[Any]) -> list[Any]:
-    fit = Fit(first := best_of_components(trees))
-    model = fit.model
-    if len(trees) < 2 or not is_symmetric(model):
-        return trees
-    pattern = pattern_of(model, fit.draws(), fit.data if isinstance(model, Latent) else None)
+def _matched(fits: list[Fit]) -> list[Fit]:
+    first = best_of_components(fits)
+    model = first.model
+    if len(fits) < 2 or not is_symmetric(model):
+        return fits
+    pattern = pattern_of(model, first.draws(), first.data if isinstance(model, Latent) else None)
     if pattern is None:
-        return trees
-    return [tree if tree is first else _numbered(model, tree, pattern, first) for tree in trees]
+        return fits
+    return [fit if fit is first else _numbered(model, fit, pattern, first) for fit in fits]
 
 
-def _numbered(model: Symmetric, tree: Any, pattern: np.ndarray, first: Any) -> Any:
-    """Return a copy of the tree with components numbered as in the first, which has the pattern."""
-    fit = Fit(tree)
+def _numbered(model: Symmetric, fit: Fit, pattern: np.ndarray, first: Fit) -> Fit:
+    """Return a copy of the fit with components numbered as in the first, which has the pattern."""
     draws, order = numbered_as(model, fit.draws(), pattern, fit.data if isinstance(model, Latent) else None)
-    return _with_draws(tree, draws, order, first)
+    return _with_draws(fit, draws, order, first)
 
 
-def _components(tree: Any) -> tuple[type[Model], dict[str, tuple[str, ...]], int | None]:
+def _components(fit: Fit) -> tuple[type[Model], dict[str, tuple[str, ...]], int | None]:
     """Return the class of a fit's model, its axes, and the number of exchangeable components."""
-    model = Fit(tree).model
+    model = fit.model
     axis = exchangeable_axis(model)
-    return type(model), dict(model.dims), None if axis is None else tree["posterior"].sizes[axis]
+    return type(model), dict(model.dims), None if axis is None else fit.tree["posterior"].sizes[axis]
 
 
-def _with_draws(tree: Any, draws: Mapping[str, np.ndarray], order: np.ndarray, first: Any) -> Any:
-    """Return a copy of the tree with its components in the order of the first."""
-    copy, posterior = tree.copy(), tree["posterior"].to_dataset().transpose("chain", "draw", ...)
+def _with_draws(fit: Fit, draws: Mapping[str, np.ndarray], order: np.ndarray, first: Fit) -> Fit:
+    """Return a copy of the fit with its components in the order of the first."""
+    copy, posterior = fit.tree.copy(), fit.tree["posterior"].to_dataset().transpose("chain", "draw", ...)
     copy["posterior"] = xr.DataTree(posterior.assign({name: (posterior[name].dims, draws[name]) for name in draws}))
-    facts = Fit(tree).facts
+    facts = fit.facts
     if "label_stability" in facts and not np.array_equal(order, np.arange(len(order))):
         stability = [facts["label_stability"][k] for k in order]
-        copy.attrs["facts"] = dumps({**facts, "label_stability": stability, "numbered_as": first.attrs["method"]})
-    return copy
+        copy.attrs["facts"] = dumps({**facts, "label_stability": stability, "numbered_as": first.method})
+    return Fit(copy)

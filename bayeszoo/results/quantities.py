@@ -24,26 +24,26 @@ POINTS = 241  # points at which a density is computed
 _TAILS = (0.001, 0.999)
 
 
-def labels(tree: xr.DataTree, groups: Sequence[str] = GROUPS) -> list[str]:
+def labels(fit: Fit, groups: Sequence[str] = GROUPS) -> list[str]:
     """Return the names of the listed scalars, as in the table of estimates: ``mu``, ``beta[age]``."""
-    return [label for _, _, _, label in _scalars(tree, groups)]
+    return [label for _, _, _, label in _scalars(fit, groups)]
 
 
-def free_of_labels(tree: xr.DataTree) -> tuple[str, ...]:
+def free_of_labels(fit: Fit) -> tuple[str, ...]:
     """Return the groups to show: invariants where components, or all estimates, are withheld."""
-    is_withheld = not Fit(tree).is_shown or components_withheld(tree)
-    return ("invariants",) if "invariants" in tree.children and is_withheld else GROUPS
+    is_withheld = not fit.is_shown or components_withheld(fit)
+    return ("invariants",) if "invariants" in fit and is_withheld else GROUPS
 
 
-def draws_of(tree: xr.DataTree, quantities: Sequence[str] | None = None, groups: Sequence[str] = GROUPS) -> xr.Dataset:
+def draws_of(fit: Fit, quantities: Sequence[str] | None = None, groups: Sequence[str] = GROUPS) -> xr.Dataset:
     """Return the draws of scalars, by default of all, as ``value`` with dims ``chain``, ``draw`` and ``quantity``."""
-    scalars = {label: (group, name, index) for group, name, index, label in _scalars(tree, groups)}
+    scalars = {label: (group, name, index) for group, name, index, label in _scalars(fit, groups)}
     chosen = list(scalars) if quantities is None else list(quantities)
     if unknown := [label for label in chosen if label not in scalars]:
         raise InputError(
             f"the fit has no quantity {unknown[0]!r}", "unknown_name", hint=f"it has {', '.join(list(scalars)[:20])}"
         )
-    columns = [_draws(tree, *scalars[label]) for label in chosen]
+    columns = [_draws(fit, *scalars[label]) for label in chosen]
     if not columns:
         raise InputError("the fit has no quantity to show", "no_quantity")
     return _dataset(np.stack(columns, axis=-1), ("chain", "draw"), chosen)
@@ -56,57 +56,57 @@ def _dataset(values: np.ndarray, leading: tuple[str, ...], quantities: Sequence[
     return array.to_dataset(name="value")
 
 
-def _scalars(tree: xr.DataTree, groups: Sequence[str]) -> list[tuple[str, str, tuple[int, ...], str]]:
+def _scalars(fit: Fit, groups: Sequence[str]) -> list[tuple[str, str, tuple[int, ...], str]]:
     """Return group, name, index and label of each scalar that is not withheld."""
-    withheld = set(Fit(tree).facts.get("withheld", ()))
+    withheld = set(fit.facts.get("withheld", ()))
     return [
         (group, name, index, label)
         for group in groups
-        if group in tree.children
-        for name in listed(tree, group)
-        if not is_of_components(tree, group, name)
-        for index, label in elements(tree[group].to_dataset()[name])
+        if group in fit
+        for name in listed(fit, group)
+        if not is_of_components(fit, group, name)
+        for index, label in elements(fit.tree[group].to_dataset()[name])
         if label not in withheld
     ]
 
 
-def measurable(tree: xr.DataTree, quantities: Sequence[str]) -> list[str]:
+def measurable(fit: Fit, quantities: Sequence[str]) -> list[str]:
     """Return the scalars with a finite sd in the closed form, if known, and a positive sd in the draws."""
-    closed = tree["exact"].to_dataset() if "exact" in tree.children else {}
+    closed = fit.tree["exact"].to_dataset() if "exact" in fit else {}
     infinite = {
         label
-        for _, name, index, label in _scalars(tree, GROUPS)
+        for _, name, index, label in _scalars(fit, GROUPS)
         if name in closed and not np.isfinite(closed[name].sel(statistic="sd").to_numpy()[index])
     }
-    return [label for label in varying(tree, finite(tree, quantities)) if label not in infinite]
+    return [label for label in varying(fit, finite(fit, quantities)) if label not in infinite]
 
 
-def varying(tree: xr.DataTree, quantities: Sequence[str]) -> list[str]:
+def varying(fit: Fit, quantities: Sequence[str]) -> list[str]:
     """Return the scalars that are not the same in every draw."""
-    are_varying: Any = np.ptp(draws_of(tree, quantities)["value"].to_numpy(), axis=(0, 1)) != 0 if quantities else []
+    are_varying: Any = np.ptp(draws_of(fit, quantities)["value"].to_numpy(), axis=(0, 1)) != 0 if quantities else []
     return [label for label, is_kept in zip(quantities, are_varying, strict=True) if is_kept]
 
 
-def finite(tree: xr.DataTree, quantities: Sequence[str]) -> list[str]:
+def finite(fit: Fit, quantities: Sequence[str]) -> list[str]:
     """Return the scalars with only finite draws."""
-    are_finite: Any = np.isfinite(draws_of(tree, quantities)["value"].to_numpy()).all(axis=(0, 1)) if quantities else []
+    are_finite: Any = np.isfinite(draws_of(fit, quantities)["value"].to_numpy()).all(axis=(0, 1)) if quantities else []
     return [label for label, is_kept in zip(quantities, are_finite, strict=True) if is_kept]
 
 
-def _draws(tree: xr.DataTree, group: str, name: str, index: tuple[int, ...]) -> np.ndarray:
+def _draws(fit: Fit, group: str, name: str, index: tuple[int, ...]) -> np.ndarray:
     """Return the draws of one entry, shape (chain, draw)."""
-    values = tree[group].to_dataset()[name].transpose(..., "chain", "draw").to_numpy()
+    values = fit.tree[group].to_dataset()[name].transpose(..., "chain", "draw").to_numpy()
     return np.asarray(values[index])
 
 
-def exact_densities(tree: xr.DataTree, quantities: Sequence[str]) -> xr.Dataset | None:
+def exact_densities(fit: Fit, quantities: Sequence[str]) -> xr.Dataset | None:
     """Return the closed-form marginal densities of scalars; None if no scalar has one.
 
     ``value`` has dims ``plot_axis`` (x, y), ``point`` and ``quantity``, the form that ArviZ draws, between the
     quantiles 0.001 and 0.999. A scalar with a point mass has no density.
     """
-    marginals, curves = Fit(tree).posterior or {}, {}
-    for _, name, index, label in _scalars(tree, GROUPS):
+    marginals, curves = fit.posterior or {}, {}
+    for _, name, index, label in _scalars(fit, GROUPS):
         if label in quantities and name in marginals and not _has_atom(marginals[name], index):
             curves[label] = _density(marginals[name], index)
     if not curves:
@@ -137,23 +137,23 @@ def _along(marginal: Any, function: str, places: np.ndarray) -> np.ndarray:
     return np.moveaxis(np.asarray(getattr(marginal, function)(everywhere)), 0, -1)
 
 
-def modes(tree: xr.DataTree, quantities: Sequence[str]) -> xr.Dataset | None:
+def modes(fit: Fit, quantities: Sequence[str]) -> xr.Dataset | None:
     """Return the posterior mode of each scalar in the constrained space, by ``map`` or closed form."""
-    if tree.attrs["method"] == "map":
-        values = dict(zip(labels(tree), draws_of(tree)["value"].to_numpy()[0, 0].tolist(), strict=True))
+    if fit.method == "map":
+        values = dict(zip(labels(fit), draws_of(fit)["value"].to_numpy()[0, 0].tolist(), strict=True))
     else:
-        values = _closed_mode(tree)
+        values = _closed_mode(fit)
     with_mode = [label for label in quantities if label in values]
     return _dataset(np.array([values[label] for label in with_mode]), (), with_mode) if with_mode else None
 
 
-def _closed_mode(tree: xr.DataTree) -> dict[str, float]:
-    model = Fit(tree).model
+def _closed_mode(fit: Fit) -> dict[str, float]:
+    model = fit.model
     if not (isinstance(model, PointEstimates) and isinstance(model, Sufficient)):
         return {}
     try:
-        point = model.map(Fit(tree).stats)
+        point = model.map(fit.stats)
         point |= model.derived(point)
     except NumericalError:
         return {}
-    return {label: float(np.asarray(point[name])[index]) for _, name, index, label in _scalars(tree, GROUPS)}
+    return {label: float(np.asarray(point[name])[index]) for _, name, index, label in _scalars(fit, GROUPS)}

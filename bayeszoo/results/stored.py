@@ -59,7 +59,7 @@ def is_by_group(tree: xr.DataTree) -> bool:
     return "by" in getattr(tree, "attrs", {}) and FITS in tree.children
 
 
-def fits_of(tree: xr.DataTree) -> dict[str, xr.DataTree]:
+def fits_of(tree: xr.DataTree) -> dict[str, Fit]:
     """Return the fit of each group by its name, in the order of the groups."""
     if not is_by_group(tree):
         hint = "fit again with --by COLUMN, or in Python by bz.fit_by"
@@ -71,7 +71,7 @@ def fits_of(tree: xr.DataTree) -> dict[str, xr.DataTree]:
     if "groups" not in memory:
         check_groups(tree, fits)
         memory["groups"] = None, parse("groups", tree.attrs["groups"])
-    return {label: fits[label] for label in memory["groups"][1]}
+    return {label: Fit(fits[label]) for label in memory["groups"][1]}
 
 
 class Fit:
@@ -124,6 +124,8 @@ class Fit:
 
     kind = _Attribute[str](is_json=False)  # "exact", "sampled", "approximate" or "point estimate"
     method = _Attribute[str](is_json=False)
+    data_digest = _Attribute[str](is_json=False)
+    data_source = _Attribute[str](is_json=False)
     fields = _Attribute[Mapping[str, Any]]()  # of the model, as plain values
     options = _Attribute[Mapping[str, Any]]()  # of the method
     versions = _Attribute[Mapping[str, str]]()  # of Python and of the packages that the fit was made with

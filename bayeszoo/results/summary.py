@@ -51,8 +51,13 @@ def summarize(tree: xr.DataTree, names: Collection[str] | None = None) -> dict[s
         remain; an interrupted fit has neither. ``withheld`` gives the reason for each statistic that is None, or NaN in
         places.
     """
-    summaries = _summarized(tree, "posterior", names)
-    return {name: {**summary, "withheld": _reasons(tree, name, summary)} for name, summary in summaries.items()}
+    return summaries_of(Fit(tree), names)
+
+
+def summaries_of(fit: Fit, names: Collection[str] | None = None) -> dict[str, Summary]:
+    """Summarize parameters as `summarize` does."""
+    summaries = _summarized(fit, "posterior", names)
+    return {name: {**summary, "withheld": _reasons(fit, name, summary)} for name, summary in summaries.items()}
 
 
 _DOES_NOT_APPLY = {
@@ -63,37 +68,36 @@ _DOES_NOT_APPLY = {
 }
 
 
-def _reasons(tree: xr.DataTree, name: str, summary: Mapping[str, Any]) -> dict[str, str]:
+def _reasons(fit: Fit, name: str, summary: Mapping[str, Any]) -> dict[str, str]:
     """Return the reason for each statistic of a parameter that is None, or NaN in places."""
-    of_components = is_of_components(tree, "posterior", name)
-    hidden = components_withheld(tree) if of_components else "; ".join(failures_of(tree))
+    of_components = is_of_components(fit, "posterior", name)
+    hidden = components_withheld(fit) if of_components else "; ".join(failures_of(fit))
     missing = [key for key, values in summary.items() if values is None]
-    why = dict.fromkeys(missing, hidden if summary["mean"] is None else _DOES_NOT_APPLY[tree.attrs["kind"]])
+    why = dict.fromkeys(missing, hidden if summary["mean"] is None else _DOES_NOT_APPLY[fit.kind])
     undefined = [key for key, values in summary.items() if values is not None and np.isnan(values).any()]
-    far = [label for label in Fit(tree).facts.get("withheld", ()) if label.partition("[")[0] == name]
+    far = [label for label in fit.facts.get("withheld", ()) if label.partition("[")[0] == name]
     if far:
         return why | dict.fromkeys(undefined, f"too far from the posterior's: {', '.join(far)}")
-    tails = next((line for line in _of_tails(tree, [name]) if undefined), "it does not exist, or is not known")
+    tails = next((line for line in _of_tails(fit, [name]) if undefined), "it does not exist, or is not known")
     return why | dict.fromkeys(undefined, tails)
 
 
-def listed(tree: xr.DataTree, group: str = "posterior") -> list[str]:
+def listed(fit: Fit, group: str = "posterior") -> list[str]:
     """Return the quantities whose entries are listed: closed forms, and others with few entries."""
-    closed = tree.attrs["kind"] == "exact"
-    return [name for name, values in Fit(tree).draws(group).items() if closed or values[0, 0].size <= MOST_LISTED]
+    closed = fit.kind == "exact"
+    return [name for name, values in fit.draws(group).items() if closed or values[0, 0].size <= MOST_LISTED]
 
 
-def not_listed(tree: xr.DataTree) -> dict[str, tuple[int, ...]]:
+def not_listed(fit: Fit) -> dict[str, tuple[int, ...]]:
     """Return the shapes of the quantities whose entries are not listed."""
     groups = ("posterior", "derived")
-    kept = {name for group in groups for name in listed(tree, group)}
-    return {name: v.shape[2:] for group in groups for name, v in Fit(tree).draws(group).items() if name not in kept}
+    kept = {name for group in groups for name in listed(fit, group)}
+    return {name: v.shape[2:] for group in groups for name, v in fit.draws(group).items() if name not in kept}
 
 
-def _summarized(tree: xr.DataTree, group: str, names: Collection[str] | None) -> dict[str, Summary]:
-    kind, summaries = tree.attrs["kind"], {}
-    exact = tree["exact"].to_dataset() if "exact" in tree.children else {}
-    fit = Fit(tree)
+def _summarized(fit: Fit, group: str, names: Collection[str] | None) -> dict[str, Summary]:
+    kind, summaries = fit.kind, {}
+    exact = fit.tree["exact"].to_dataset() if "exact" in fit else {}
     for name, values in fit.draws(group).items():
         if names is not None and name not in names:
             continue
@@ -104,22 +108,22 @@ def _summarized(tree: xr.DataTree, group: str, names: Collection[str] | None) ->
         if closed and kind == "exact" and not _is_of_moments(closed):  # no summary of draws, which would import ArviZ
             summary = closed
         else:
-            compute, variable = partial(summary_of_draws, values, kind), tree[group].variables[name]
+            compute, variable = partial(summary_of_draws, values, kind), fit.tree[group].variables[name]
             measured = fit.once(f"{kind} summary of {group}/{name}", variable, compute)
-            true = posterior_of(tree, name) if kind == "approximate" else closed
+            true = posterior_of(fit, name) if kind == "approximate" else closed
             has_exact_moments = closed is not None and kind == "exact"
-            tails = None if has_exact_moments else _tails(tree, group, name)
+            tails = None if has_exact_moments else _tails(fit, group, name)
             summary = moments_that_exist(measured, true, tails)
             summary = _near_enough(summary, values, true) if kind == "approximate" else summary
             summary = {**summary, **_exact_moments(closed)} if closed and has_exact_moments else summary
-        shown = fit.is_shown and not is_of_components(tree, group, name)
+        shown = fit.is_shown and not is_of_components(fit, group, name)
         summaries[name] = summary if shown else {**_EMPTY, **{key: summary[key] for key in DIAGNOSTICS}}
     return summaries
 
 
-def posterior_of(tree: xr.DataTree, name: str) -> Summary | None:
+def posterior_of(fit: Fit, name: str) -> Summary | None:
     """Return the posterior numbers of a quantity, by reference draws where the closed form is incomplete."""
-    groups = (tree[group].to_dataset() for group in ("reference", "exact") if group in tree.children)
+    groups = (fit.tree[group].to_dataset() for group in ("reference", "exact") if group in fit)
     return next((_closed_form(group[name]) for group in groups if name in group), None)
 
 
@@ -147,18 +151,18 @@ def _exact_moments(closed: Summary) -> Summary:
     return moments | {f"mcse_{key}": np.where(np.isnan(values), np.nan, 0.0) for key, values in moments.items()}
 
 
-def components_withheld(tree: xr.DataTree) -> str:
+def components_withheld(fit: Fit) -> str:
     """Return why parameters of single components are withheld; empty if they are shown."""
-    return str(Fit(tree).facts.get("components_withheld") or "")
+    return str(fit.facts.get("components_withheld") or "")
 
 
-def is_of_components(tree: xr.DataTree, group: str, name: str) -> bool:
+def is_of_components(fit: Fit, group: str, name: str) -> bool:
     """Say whether a quantity is withheld together with the single components.
 
     The diagnostics of the gate do not depend on labels, nor do derived quantities.
     """
-    is_label_free = "invariants" in tree.children and name in tree["invariants"].data_vars
-    return group == "posterior" and bool(components_withheld(tree)) and not is_label_free
+    is_label_free = "invariants" in fit and name in fit.tree["invariants"].data_vars
+    return group == "posterior" and bool(components_withheld(fit)) and not is_label_free
 
 
 def moments_that_exist(
@@ -176,24 +180,23 @@ def moments_that_exist(
     return {key: v if v is None or key not in exist else np.where(exist[key], v, np.nan) for key, v in summary.items()}
 
 
-def _tails(tree: xr.DataTree, group: str, name: str) -> np.ndarray | None:
+def _tails(fit: Fit, group: str, name: str) -> np.ndarray | None:
     """Return the Pareto shapes of the tails of draws; None if the numbers are not shown."""
-    fit = Fit(tree)
     if fit.kind == "point estimate" or not fit.is_shown:
         return None
     if name in fit.model.without_moments:
         return np.full(np.shape(fit.draws(group)[name])[2:], np.inf)
     compute = partial(diagnostics.tail_shape, fit.draws(group)[name])
-    return np.asarray(fit.once(f"tails of {group}/{name}", tree[group].variables[name], compute))
+    return np.asarray(fit.once(f"tails of {group}/{name}", fit.tree[group].variables[name], compute))
 
 
-def _of_tails(tree: xr.DataTree, only: Collection[str] | None = None) -> list[str]:
+def _of_tails(fit: Fit, only: Collection[str] | None = None) -> list[str]:
     """Return lines on the quantities whose tails are so heavy that moments, or their errors, are withheld."""
-    exact = tree["exact"].data_vars if "exact" in tree.children and tree.attrs["kind"] == "exact" else ()
-    names = [(group, name) for group in ("posterior", "derived") for name in listed(tree, group) if name not in exact]
+    exact = fit.tree["exact"].data_vars if "exact" in fit and fit.kind == "exact" else ()
+    names = [(group, name) for group in ("posterior", "derived") for name in listed(fit, group) if name not in exact]
     names = names if only is None else [pair for pair in names if pair[1] in only]
-    names = [pair for pair in names if not is_of_components(tree, *pair)]
-    shapes = {name: _tails(tree, group, name) for group, name in names}
+    names = [pair for pair in names if not is_of_components(fit, *pair)]
+    shapes = {name: _tails(fit, group, name) for group, name in names}
     worst = {name: float(np.max(k, initial=-np.inf)) for name, k in shapes.items() if k is not None}
     without_mean = [f"{name}: it has no mean: read its quantiles" for name, k in worst.items() if k == np.inf]
     return without_mean + [f"{name}: {why}" for name, k in worst.items() if k < np.inf and (why := heavy_tails(k))]
@@ -243,12 +246,11 @@ def _diagnosed(values: np.ndarray, kind: str) -> Summary:
     return {**errors_of, **sizes, "r_hat": diagnostics.r_hat(values) if len(values) > 1 else None}
 
 
-def probability_positive(tree: xr.DataTree, name: str) -> tuple[np.ndarray, np.ndarray] | None:
+def probability_positive(fit: Fit, name: str) -> tuple[np.ndarray, np.ndarray] | None:
     """Return P(entry > 0) for each entry of a parameter, and its Monte Carlo error, 0 in closed form; None if withheld.
 
     The error is NaN where all draws have the same sign.
     """
-    fit = Fit(tree)
     if not fit.is_shown or fit.kind == "point estimate":
         return None
     if fit.method == "exact" and fit.posterior is not None:
@@ -259,17 +261,17 @@ def probability_positive(tree: xr.DataTree, name: str) -> tuple[np.ndarray, np.n
     return positive.mean((0, 1)), np.where(positive.all((0, 1)) | ~positive.any((0, 1)), np.nan, mcse)
 
 
-def errors(tree: xr.DataTree, name: str, summary: Mapping[str, np.ndarray | None]) -> dict[str, np.ndarray]:
+def errors(fit: Fit, name: str, summary: Mapping[str, np.ndarray | None]) -> dict[str, np.ndarray]:
     """Return the errors of a parameter's summary, by the closed form or, for an approximation, by reference draws.
 
     ``error_sd`` is the error of the mean in posterior sd, ``error_mcse`` in Monte Carlo errors; and ``sd_ratio``.
     """
     mean, sd, mcse = summary["mean"], summary["sd"], summary["mcse_mean"]
-    posterior, kind = posterior_of(tree, name), tree.attrs["kind"]
+    posterior, kind = posterior_of(fit, name), fit.kind
     if mean is None or kind == "exact" or posterior is None:
         return {}
     if kind == "approximate":  # also for withheld quantities, as the gap is the reason
-        measured_gaps = gaps((Fit(tree).draws() | Fit(tree).draws("derived"))[name], _stacked(posterior))
+        measured_gaps = gaps((fit.draws() | fit.draws("derived"))[name], _stacked(posterior))
         return {"error_sd": measured_gaps.mean, "sd_ratio": measured_gaps.sd}
     exact_mean, exact_sd = np.asarray(posterior["mean"]), np.asarray(posterior["sd"])
     exact_sd = np.where(np.isfinite(exact_sd), exact_sd, np.nan)  # an infinite sd is no unit
@@ -281,59 +283,59 @@ def errors(tree: xr.DataTree, name: str, summary: Mapping[str, np.ndarray | None
     return measured
 
 
-def document(tree: xr.DataTree) -> Document:
+def document(fit: Fit) -> Document:
     """Return the content of ``bayeszoo fit --json`` as plain values."""
-    attrs = tree.attrs
-    figures = {name: Fit(tree).fact(name) if name in _facts(tree) else None for name in (*FIGURES, "k_hat")}
+    attrs = fit.tree.attrs
+    figures = {name: fit.fact(name) if name in _facts(fit) else None for name in (*FIGURES, "k_hat")}
     return {
         **{name: attrs[name] for name in ("model", "method", "kind", "sampler")},
-        "status": Fit(tree).status,
+        "status": fit.status,
         "seed": int(attrs["seed"]),
-        "fields": Fit(tree).fields,
+        "fields": fit.fields,
         "data": {"source": attrs["data_source"], "digest": attrs["data_digest"]},
-        "seconds": Fit(tree).seconds,
-        "gate": {**Fit(tree).gate, "checks": Fit(tree).checks},
+        "seconds": fit.seconds,
+        "gate": {**fit.gate, "checks": fit.checks},
         **figures,
-        "facts": _facts(tree),
-        "exact": _exact_evidence(tree),
-        "parameters": _all_described(tree, "posterior"),
-        "derived": _all_described(tree, "derived"),
-        "not_listed": {name: list(shape) for name, shape in not_listed(tree).items()},
-        "warnings": failures_of(tree),
-        "next": next_step(tree) or None,
-        "notes": [*Fit(tree).notes, *_of_tails(tree)],
+        "facts": _facts(fit),
+        "exact": _exact_evidence(fit),
+        "parameters": _all_described(fit, "posterior"),
+        "derived": _all_described(fit, "derived"),
+        "not_listed": {name: list(shape) for name, shape in not_listed(fit).items()},
+        "warnings": failures_of(fit),
+        "next": next_step(fit) or None,
+        "notes": [*fit.notes, *_of_tails(fit)],
     }
 
 
-def _facts(tree: xr.DataTree) -> Document:
+def _facts(fit: Fit) -> Document:
     """Return the facts of a fit that may be shown."""
-    facts = dict(Fit(tree).facts)
-    if Fit(tree).is_shown:
+    facts = dict(fit.facts)
+    if fit.is_shown:
         return facts
     hidden_maxima = {"maxima": [None] * len(facts["maxima"])} if "maxima" in facts else {}
     return {name: value for name, value in facts.items() if name not in FIGURES} | hidden_maxima
 
 
-def _all_described(tree: xr.DataTree, group: str) -> dict[str, Any]:
-    summaries = _summarized(tree, group, listed(tree, group))
-    return {name: _described(tree, group, name, summary) for name, summary in summaries.items()}
+def _all_described(fit: Fit, group: str) -> dict[str, Any]:
+    summaries = _summarized(fit, group, listed(fit, group))
+    return {name: _described(fit, group, name, summary) for name, summary in summaries.items()}
 
 
-def _described(tree: xr.DataTree, group: str, name: str, summary: Mapping[str, np.ndarray | None]) -> dict[str, Any]:
-    variable = tree[group].to_dataset()[name]
+def _described(fit: Fit, group: str, name: str, summary: Mapping[str, np.ndarray | None]) -> dict[str, Any]:
+    variable = fit.tree[group].to_dataset()[name]
     dims = [str(dim) for dim in variable.dims[2:]]
     coords = {dim: variable[dim].to_numpy().tolist() for dim in dims if dim in variable.coords}
-    measured = dict.fromkeys(MEASURED) | errors(tree, name, summary)
+    measured = dict.fromkeys(MEASURED) | errors(fit, name, summary)
     plain = {k: None if v is None else v.tolist() for k, v in {**summary, **measured}.items()}
     return {"dims": dims, "coords": coords, **plain}
 
 
-def _exact_evidence(tree: xr.DataTree) -> dict[str, float] | None:
+def _exact_evidence(fit: Fit) -> dict[str, float] | None:
     """Return the closed-form log evidence, for any method, and the gaps of an ELBO and an estimate to it."""
-    if "exact" not in tree.children:
+    if "exact" not in fit:
         return None
-    evidence = {str(name): float(value) for name, value in tree["exact"].attrs.items()}
-    bounds = {name: Fit(tree).fact(name) for name in ("log_evidence", "elbo") if name in _facts(tree)}
+    evidence = {str(name): float(value) for name, value in fit.tree["exact"].attrs.items()}
+    bounds = {name: fit.fact(name) for name in ("log_evidence", "elbo") if name in _facts(fit)}
     gaps = {f"{name}_gap": evidence["log_evidence"] - value for name, value in bounds.items() if value is not None}
     return {**evidence, **gaps}
 
@@ -341,19 +343,19 @@ def _exact_evidence(tree: xr.DataTree) -> dict[str, float] | None:
 _RANKS = {"sampled": 0, "exact": 1, "approximate": 2, "point estimate": 3}
 
 
-def best(trees: Sequence[xr.DataTree]) -> xr.DataTree:
+def best(fits: Sequence[Fit]) -> Fit:
     """Return the best fit: shown before withheld, then by kind, sampled draws first, then ok before caution."""
-    return min(trees, key=lambda tree: (not _shows_any(tree), _RANKS[tree.attrs["kind"]], tree.attrs["status"] != "ok"))
+    return min(fits, key=lambda fit: (not _shows_any(fit), _RANKS[fit.kind], fit.tree.attrs["status"] != "ok"))
 
 
-def _shows_any(tree: xr.DataTree) -> bool:
+def _shows_any(fit: Fit) -> bool:
     """Say whether the estimate of any quantity is shown."""
-    groups = [group for group in ("posterior", "derived") if group in tree.children]
-    names = [(group, str(name)) for group in groups for name in tree[group].data_vars]
-    return Fit(tree).is_shown and not all(is_of_components(tree, *quantity) for quantity in names)
+    groups = [group for group in ("posterior", "derived") if group in fit]
+    names = [(group, str(name)) for group in groups for name in fit.tree[group].data_vars]
+    return fit.is_shown and not all(is_of_components(fit, *quantity) for quantity in names)
 
 
-def best_of_components(trees: Sequence[xr.DataTree]) -> xr.DataTree:
+def best_of_components(fits: Sequence[Fit]) -> Fit:
     """Return the best fit that shows single components, if any does; else the best fit."""
-    shown = [tree for tree in trees if Fit(tree).is_shown and not components_withheld(tree)]
-    return best(shown or trees)
+    shown = [fit for fit in fits if fit.is_shown and not components_withheld(fit)]
+    return best(shown or fits)

@@ -69,7 +69,7 @@ def explain(tree: xr.DataTree, new_data: object = None, *, row: int, **options: 
         known = "the log odds of features are of exact fits of class and features"
         problem = f"{known}, and this is {model.name} by {fit.method}"
         raise InputError(problem, "no_closed_form", hint="fit naive_bayes by exact")
-    require_shown(tree, "explanations by it")
+    require_shown(fit, "explanations by it")
     data = rows_asked(fit, new_data, options)
     place = _place(data, row)
     own = model.inputs.reordered(data, np.array([place]))

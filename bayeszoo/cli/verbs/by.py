@@ -64,7 +64,7 @@ def fit_groups(
         signals.answer()
         drawn = "" if options.get("seed") is not None else f" --seed {tree.attrs['seed']}"
         for fit in fits_of(tree).values():
-            fit.attrs |= {"command": terminal.typed(data, output) + drawn, "prior": prior.prior}
+            fit.tree.attrs |= {"command": terminal.typed(data, output) + drawn, "prior": prior.prior}
         write = saved.at_once(partial(saved.fitted, tree, output, shown.overwrite))
     _answer(tree, contrasts(tree), shown, saved=write)
     code = terminal.verdict(list(fits_of(tree).values()))
@@ -99,7 +99,7 @@ def contrasts_command(
     write = partial(saved.write, frame, shown.output, shown.overwrite)
     draw = shown.drawn(lambda: plot_groups(tree, against=against), plot)
     _answer(tree, frame, shown, decides=True, rope=rope, saved=write, plot=draw)
-    return terminal.verdict([tree] if _is_alone(tree) else list(fits_of(tree).values()))
+    return terminal.verdict([Fit(tree)] if _is_alone(tree) else list(fits_of(tree).values()))
 
 
 def _is_alone(tree: xr.DataTree) -> bool:
@@ -127,7 +127,7 @@ def _answer(
         return {**about, "contrasts": frame.to_dict("records"), **written}
 
     show_contrasts = (
-        partial(_show_within, tree, frame) if _is_alone(tree) else partial(_show, tree, frame, shown.digits)
+        partial(_show_within, Fit(tree), frame) if _is_alone(tree) else partial(_show, tree, frame, shown.digits)
     )
 
     def show() -> None:
@@ -147,11 +147,11 @@ def _show_decisions(frame: pd.DataFrame, rope: float | None) -> None:
         terminal.show_table(heads[alone:], [row[alone:] for row in rows], title, ["groups", "choose"])
 
 
-def _show_within(tree: xr.DataTree, frame: pd.DataFrame) -> None:
+def _show_within(fit: Fit, frame: pd.DataFrame) -> None:
     """Print the contrasts within one fit, computed from its joint draws."""
     for line in frame.attrs["notes"]:
         terminal.note(f"note: {line}; --against takes another")
-    terminal.out().print(escaped(saved.title(saved.about(tree))))
+    terminal.out().print(escaped(saved.title(saved.about(fit.tree))))
     _show_contrasts(frame)
     saved.show_judged(frame)
 
@@ -159,7 +159,7 @@ def _show_within(tree: xr.DataTree, frame: pd.DataFrame) -> None:
 def _show(tree: xr.DataTree, frame: pd.DataFrame, digits: int | None) -> None:
     """Print a row for each quantity and group, and one for each contrast."""
     first, by = next(iter(fits_of(tree).values())), str(tree.attrs["by"])
-    title = f"{Fit(first).model}, {first.attrs['method']}, each {by} separately, seed {first.attrs['seed']}"
+    title = f"{first.model}, {first.method}, each {by} separately, seed {first.tree.attrs['seed']}"
     columns, rows = estimates_by_group(tree, digits)
     terminal.show_table(columns, rows[: saved.MAX_ROWS], title=title, words=[by], spare=("mcse_mean", "median"))
     saved.note_more(len(rows), "estimates")

@@ -31,6 +31,7 @@ from bayeszoo.report.classes import (
     score_rows,
 )
 from bayeszoo.report.numbers import estimate, number
+from bayeszoo.results.stored import Fit
 from bayeszoo.tools.svm import svm
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def classify_command(
         raise InputError("--append needs a single fit", "one_group_only", hint="leave it out: -o has all groups")
     shown.probe(plot)
     tree = saved.load(fit_file)
-    new = saved.new_rows(tree, data, table)
+    new = saved.new_rows(Fit(tree), data, table)
     if explain is not None:
         table_of_row = explained(tree, new, row=explain)
         return shown.answer(table_of_row, saved.about(tree), _show_explained, table_of_row)

@@ -15,6 +15,7 @@ from bayeszoo.cli.answers import ANSWER, AnswerOptions
 from bayeszoo.foundation.named import Document
 from bayeszoo.plots.clusters import plot_clusters
 from bayeszoo.report.profile import of_clusters
+from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,7 +45,7 @@ def clusters_command(
     tree = saved.load(fit_file)
     draw = shown.drawn(lambda: plot_clusters(tree), plot)
     if density is not None:
-        frame = row_density(tree, saved.new_rows(tree, density, table))
+        frame = row_density(tree, saved.new_rows(Fit(tree), density, table))
         shown.answer(frame, saved.about(tree), _show_density, plot=draw)
         return
     answer = clusters(tree)

@@ -40,6 +40,7 @@ from bayeszoo.plots import fits as pictures
 from bayeszoo.plots import style
 from bayeszoo.report import page
 from bayeszoo.results import files
+from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import document
 
 if TYPE_CHECKING:
@@ -134,14 +135,15 @@ def fit_command(
             reporter.phase("saving")
             write = saved.at_once(partial(saved.fitted, tree, output, shown.overwrite))
         reporter.phase("summarizing")
-        described = {**document(tree), "prior": prior.prior}
+        view = Fit(tree)
+        described = {**document(view), "prior": prior.prior}
     for line in described["notes"]:
         if line not in rows.notes:  # these were printed when the table was read
             terminal.note(f"note: {line}")
 
-    show = partial(terminal.show_fit, tree, described, shown.digits)
+    show = partial(terminal.show_fit, view, described, shown.digits)
     saved.deliver(show, lambda written: described | written, shown.as_json, saved=write)
-    code, step = terminal.verdict([tree]), described["next"]
+    code, step = terminal.verdict([view]), described["next"]
     if command := step and instead(terminal.WORDS, step, model, method, data, table):
         terminal.note(f"that is: {command}")
     return code
@@ -191,35 +193,31 @@ def compare_command(
     if held.clusters:
         require_components(prior_model, rows)
     results = fit_each(prior_model, rows, chosen, seed, terminal.TerminalReporter())
-    trees = [fit for fit in results if not isinstance(fit, Withheld)]
-    for tree in trees:
-        tree.attrs |= {"command": terminal.typed(data, report, plot), "prior": prior.prior}
+    fits = [Fit(result) for result in results if not isinstance(result, Withheld)]
+    for each in fits:
+        each.tree.attrs |= {"command": terminal.typed(data, report, plot), "prior": prior.prior}
     frame = compare(results)
-    clusters = beside_clusters(prior_model, rows, trees, seed) if held.clusters else {}
+    clusters = beside_clusters(prior_model, rows, fits, seed) if held.clusters else {}
 
     def whole(written: saved.Written) -> Document:
-        withheld = [asdict(fit) for fit in results if isinstance(fit, Withheld)]
-        fits, baseline = [document(tree) for tree in trees], {KMEANS: clusters} if clusters else {}
-        return {"fits": fits, "withheld": withheld, **baseline, **written, "table": frame.to_dict("records")}
+        withheld = [asdict(result) for result in results if isinstance(result, Withheld)]
+        documents, baseline = [document(each) for each in fits], {KMEANS: clusters} if clusters else {}
+        return {"fits": documents, "withheld": withheld, **baseline, **written, "table": frame.to_dict("records")}
 
     def show() -> None:
         terminal.show_comparison(frame, shown.digits)
         if clusters:
             show_clusters(clusters, shown.digits)
-        if seed is None and trees:
-            terminal.note(f"seed {trees[0].attrs['seed']}, drawn at random: --seed gives the same answer")
+        if seed is None and fits:
+            terminal.note(f"seed {fits[0].tree.attrs['seed']}, drawn at random: --seed gives the same answer")
 
-    shown.deliver(show, whole, frame, **_pictures(results, trees, report, plot, shown.overwrite))
+    shown.deliver(show, whole, frame, **_pictures(results, report, plot, shown.overwrite))
     measured = set(frame.loc[frame["measured_against"].notna(), "method"])
-    return terminal.verdict(trees, measured) or (NumericalError.exit_code if len(trees) < len(results) else 0)
+    return terminal.verdict(fits, measured) or (NumericalError.exit_code if len(fits) < len(results) else 0)
 
 
 def _pictures(
-    results: Sequence[xr.DataTree | Withheld],
-    trees: Sequence[xr.DataTree],
-    report: Path | None,
-    plot: Path | None,
-    overwrite: bool,
+    results: Sequence[xr.DataTree | Withheld], report: Path | None, plot: Path | None, overwrite: bool
 ) -> dict[str, saved.Writer]:
     """Return what writes the page and the picture of a comparison."""
 
@@ -228,6 +226,7 @@ def _pictures(
 
     def draw() -> Path | None:
         with style.styled("white"):  # which has a say in how a figure is written, too
+            trees = [result for result in results if not isinstance(result, Withheld)]
             return saved.draw(lambda: _densities(trees), plot, overwrite)
 
     return {"report": write_page, "plot": draw}

@@ -110,7 +110,7 @@ def decode_command(
     source: Any
     if fields.sets is None:
         source = saved.load(fit_file)
-        new, whole = saved.new_rows(source, data, table), saved.about(source)
+        new, whole = saved.new_rows(Fit(source), data, table), saved.about(source)
     else:
         kind = zoo.find(fit_file)
         source, new = kind(**fields.fields(kind)), table.read(kind, data)
@@ -225,9 +225,9 @@ def predict_command(
     if function or derivative:
         if data is None or append or of_groups:
             raise InputError("--function and --derivative go with DATA, of one fit", "option_needs_data")
-        frame = function_values(tree, saved.new_rows(tree, data, table), seed=seed, derivative=derivative)
+        frame = function_values(tree, saved.new_rows(Fit(tree), data, table), seed=seed, derivative=derivative)
         return shown.answer(frame, saved.about(tree), _show_function)
-    new: Any = saved.new_parts(tree, data, table) if of_groups else saved.new_rows(tree, data, table)
+    new: Any = saved.new_parts(tree, data, table) if of_groups else saved.new_rows(Fit(tree), data, table)
     frame, whole = predict(tree, further if new is None else new, seed=seed), saved.about(tree)
     in_full = frame
     if append and data is not None and shown.output is not None:  # the table has the column of groups
@@ -309,7 +309,7 @@ def topics_command(
     """
     shown.probe(plot)
     tree = saved.load(fit_file)
-    new = saved.new_rows(tree, data, table)
+    new = saved.new_rows(Fit(tree), data, table)
     frame = _of_topics(tree, new, {"top": top, "documents": documents, "score": score, "untrusted": untrusted})
     draw = shown.drawn(lambda: plot_topics(tree, top, untrusted=untrusted), plot)
     show = _show_topics if "word" in frame else _show_scores if "words" in frame else _show_proportions

@@ -54,7 +54,7 @@ def plot_discriminants(tree: xr.DataTree) -> Figure:
     Untrustworthy
         When the fit failed its gate.
     """
-    fit = require_shown(tree, "pictures of it")
+    fit = require_shown(Fit(tree), "pictures of it")
     if View.DISCRIMINANTS not in fit.model.views():
         hint = "give a fit of gaussian_discriminant"
         raise InputError(f"{fit.model.name} has no Gaussian features in classes", "no_capability", hint=hint)

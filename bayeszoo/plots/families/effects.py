@@ -25,7 +25,7 @@ from bayeszoo.model.observable import Classifies
 from bayeszoo.plots.drawable import colours
 from bayeszoo.plots.style import COLOURS, panels, short, wrapped
 from bayeszoo.results.stored import Fit
-from bayeszoo.results.summary import summarize
+from bayeszoo.results.summary import summaries_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,8 +43,8 @@ _ACROSS = 30
 _QUANTILES = ("q025", "q975")
 
 
-def _regression(tree: xr.DataTree, answer: str) -> tuple[Fit, LinearPredictor]:
-    fit = answering(tree, f"{answer} by it")
+def _regression(fit: Fit, answer: str) -> tuple[Fit, LinearPredictor]:
+    fit = answering(fit.tree, f"{answer} by it")
     if not has_slopes(fit.model):
         raise InputError(
             f"{answer} need a regression with a weight for each term, and {fit.model.name} is none", "not_a_regression"
@@ -52,7 +52,7 @@ def _regression(tree: xr.DataTree, answer: str) -> tuple[Fit, LinearPredictor]:
     return fit, fit.model
 
 
-def slopes(tree: xr.DataTree) -> pd.DataFrame:
+def slopes(fit: Fit) -> pd.DataFrame:
     """Return the slope for one standard deviation of each term, in units of the outcome, the largest first.
 
     The slope of a term with two values, such as a level, is the difference between these. With a link, slopes are in
@@ -62,8 +62,8 @@ def slopes(tree: xr.DataTree) -> pd.DataFrame:
     """
     import pandas as pd
 
-    fit, model = _regression(tree, "slopes")
-    design, summary = model.design(fit.data), summarize(tree, ["w"])["w"]
+    fit, model = _regression(fit, "slopes")
+    design, summary = model.design(fit.data), summaries_of(fit, ["w"])["w"]
     has_two = ((design == design.min(axis=0)) | (design == design.max(axis=0))).all(axis=0)
     step = np.where(has_two, np.ptp(design, axis=0), design.std(axis=0))
     columns = {name: step * (np.nan if (v := summary[name]) is None else v) for name in ("mean", *_QUANTILES)}
@@ -74,18 +74,19 @@ def slopes(tree: xr.DataTree) -> pd.DataFrame:
 
 def plot_slopes(trees: Sequence[xr.DataTree]) -> Figure:
     """Draw the largest slopes of regressions on one axis, each for one sd of its term or between its two values."""
-    frames = [slopes(tree) for tree in trees]
+    fits = [Fit(tree) for tree in trees]
+    frames = [slopes(fit) for fit in fits]
     terms = frames[0].index[:MOST_SLOPES]
     names, lines = wrapped(terms)
     figure, (axes,) = panels(1, 5.6, 0.8 + len(terms) * (0.1 + 0.12 * max(len(trees), lines)))
     axes.axvline(0, color="0.7", lw=0.8, zorder=0)
-    for i, (name, frame, colour) in enumerate(zip(names_of(trees), frames, colours(trees), strict=True)):
+    for i, (name, frame, colour) in enumerate(zip(names_of(fits), frames, colours(fits), strict=True)):
         rows, places = frame.reindex(terms), np.arange(len(terms)) + 0.6 * ((i + 0.5) / len(trees) - 0.5)
         axes.hlines(places, rows["q025"], rows["q975"], color=colour, lw=2)
         axes.plot(rows["mean"], places, "o", color=colour, ms=5, label=name)
     axes.set_yticks(np.arange(len(terms)), names, parse_math=False)
     axes.set(ylim=(len(terms) - 0.5, -0.5))
-    axes.set_xlabel(f"{_predicted([Fit(tree) for tree in trees])}, for one sd or between two values", parse_math=False)
+    axes.set_xlabel(f"{_predicted(fits)}, for one sd or between two values", parse_math=False)
     if len(trees) > 1:
         figure.legend(loc="outside lower center", ncols=3)
     return figure
@@ -112,7 +113,7 @@ def _outcome(fit: Fit) -> str:
     return short(column if success == "1" else f"{column} {success}")
 
 
-def effects(tree: xr.DataTree, group: str | None = None) -> pd.DataFrame:
+def effects(fit: Fit, group: str | None = None) -> pd.DataFrame:
     """Return the mean outcome over the range of each feature, the others at their means.
 
     For trials this is the probability of success, for counts the rate at an exposure of 1. If groups have intercepts,
@@ -125,7 +126,7 @@ def effects(tree: xr.DataTree, group: str | None = None) -> pd.DataFrame:
     """
     import pandas as pd
 
-    fit, model = _regression(tree, "effects")
+    fit, model = _regression(fit, "effects")
     X, features = fit.data["X"], model.separate_features(fit.data)
     if not features:
         raise InputError(
@@ -182,7 +183,8 @@ def plot_effects(
     colour; by default they are those of a group whose intercept is 0. Raises as `slopes` does, and `InputError` where
     there is no such feature or group.
     """
-    frames = {name: effects(tree, name) for name in groups or (None,)}
+    fit = Fit(tree)
+    frames = {name: effects(fit, name) for name in groups or (None,)}
     frame = next(iter(frames.values()))
     reach = frame["mean"].groupby(level="feature", sort=False).agg(np.ptp).sort_values(ascending=False, kind="stable")
     if unknown := [name for name in features or () if name not in reach.index]:
@@ -198,7 +200,7 @@ def plot_effects(
         axes.set_xlabel(name, parse_math=False)
     if groups:
         all_axes[0].legend(fontsize="small", title="group")
-    figure.supylabel(_mean(Fit(tree)), fontsize="medium", parse_math=False)
+    figure.supylabel(_mean(fit), fontsize="medium", parse_math=False)
     return figure
 
 
@@ -219,14 +221,14 @@ def _draw_effect(axes: Axes, effect: pd.DataFrame, colour: str, label: str | Non
         axes.locator_params(axis="x", nbins=4)
 
 
-def explained(tree: xr.DataTree) -> dict[str, float]:
+def explained(fit: Fit) -> dict[str, float]:
     """Return ``mean``, ``q025`` and ``q975`` of the share of the outcome's variance that a linear model explains.
 
     For each draw R2 is the variance of the predicted means divided by the sum of this variance and the mean variance of
     the noise (Gelman, Goodrich, Gabry and Vehtari 2019). A point estimate has only the mean. Raises the errors of
     `slopes`, and `InputError` if the noise has no variance.
     """
-    fit = answering(tree, "R2 by it")
+    fit = answering(fit.tree, "R2 by it")
     model = fit.model
     if not (has_slopes(model) and model.has_identity_link):
         raise InputError(f"R2 needs a linear model, and {model.name} is none", "no_r2")

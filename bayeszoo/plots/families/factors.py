@@ -72,9 +72,10 @@ def plot_scree(tree: xr.DataTree) -> Figure:
     Untrustworthy
         When it failed its gate.
     """
-    of_fit, stats = _shown(tree, ("loadings", "variance"), _eigenvalues_and_noise), Fit(tree).stats
+    fit = Fit(tree)
+    of_fit, stats = _shown(fit, ("loadings", "variance"), _eigenvalues_and_noise), fit.stats
     of_fit, noise = of_fit[:, :-1], of_fit[:, -1]
-    figure, axes = _figure(tree)
+    figure, axes = _figure(fit)
     ranks = np.arange(1, of_fit.shape[1] + 1)
     sample = np.linalg.eigvalsh(steps.pairwise_covariance(stats))[::-1]
     axes.plot(ranks + 0.12, sample, "D", color=_DATA, ms=4, mfc="none", label="of the sample")
@@ -122,9 +123,10 @@ def plot_ard(tree: xr.DataTree) -> Figure:
     """
     from scipy.stats import gamma
 
-    alpha, model = _shown(tree, ("alpha",), lambda params: np.sort(params["alpha"], axis=1)), Fit(tree).model
-    figure, axes = _figure(tree)
-    shape, rate = model.prior(len(Fit(tree).observed["column"])).relevance  # type: ignore[attr-defined, index]
+    fit = Fit(tree)
+    alpha, model = _shown(fit, ("alpha",), lambda params: np.sort(params["alpha"], axis=1)), fit.model
+    figure, axes = _figure(fit)
+    shape, rate = model.prior(len(fit.observed["column"])).relevance  # type: ignore[attr-defined, index]
     low, median, high = gamma(shape, scale=1 / rate).ppf([BAND[0], 0.5, BAND[1]])
     axes.axhspan(low, high, color="0.9", lw=0, label="prior")
     axes.axhline(median, color="0.7", lw=0.8)
@@ -174,9 +176,9 @@ def plot_biplot(tree: xr.DataTree, *, axes: tuple[int, int] = (1, 2), groups: Se
         raise InputError(f"groups has {len(groups)} entries, there are {rows} rows", "wrong_shape")
     chosen = [axis - 1 for axis in axes]
     along_axes = _agreeing_biplot(fit, chosen)
-    figure, panel = _figure(tree, 6.4, 6.0)
+    figure, panel = _figure(fit, 6.4, 6.0)
     _draw_rows(panel, along_axes, chosen, None if groups is None else np.asarray(groups).astype(str))
-    _draw_columns(panel, along_axes.loadings[..., chosen], [str(name) for name in Fit(tree).data["column"]])
+    _draw_columns(panel, along_axes.loadings[..., chosen], [str(name) for name in fit.data["column"]])
     panel.set(xlabel=f"factor along axis {axes[0]}", ylabel=f"factor along axis {axes[1]}")
     return figure
 
@@ -252,16 +254,16 @@ def _intervals(axes: Axes, places: np.ndarray, draws: np.ndarray, label: str) ->
     axes.errorbar(places, middle, yerr=bars, fmt="o", color=_DARK, ecolor=_PALE, elinewidth=2.5, ms=4, label=label)
 
 
-def _figure(tree: xr.DataTree, width: float = 5.2, height: float = 3.6) -> tuple[Figure, Axes]:
+def _figure(fit: Fit, width: float = 5.2, height: float = 3.6) -> tuple[Figure, Axes]:
     figure, (axes,) = panels(1, width, height)
     axes.tick_params(labelsize="small")
-    figure.suptitle(f"{tree.attrs['model']}, {tree.attrs['method']} ({tree.attrs['kind']})", fontsize="medium")
+    figure.suptitle(f"{fit.tree.attrs['model']}, {fit.method} ({fit.kind})", fontsize="medium")
     return figure, axes
 
 
-def _shown(tree: xr.DataTree, names: tuple[str, ...], quantities: Callable[[Params], np.ndarray]) -> np.ndarray:
+def _shown(fit: Fit, names: tuple[str, ...], quantities: Callable[[Params], np.ndarray]) -> np.ndarray:
     """Return draws (draws, n) of quantities of named parameters; NaN where those of an approximation are withheld."""
-    return agreeing_draws(answering(tree, _PICTURES), _PICTURES, lambda fit: quantities(_named(fit, names)))
+    return agreeing_draws(answering(fit.tree, _PICTURES), _PICTURES, lambda view: quantities(_named(view, names)))
 
 
 def _named(fit: Fit, names: tuple[str, ...]) -> dict[str, np.ndarray]:

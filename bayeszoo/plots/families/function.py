@@ -54,7 +54,8 @@ def plot_function(tree: xr.DataTree, features: Sequence[str] | None = None, *, d
     InputError
         When the model has no function, or the feature does not exist.
     """
-    model, data = Fit(tree).model, Fit(tree).data
+    fit = Fit(tree)
+    model, data = fit.model, fit.data
     if not (isinstance(model, OfFunction) and View.FUNCTION in model.views()):
         raise InputError(f"{model.name} has no function of features", "no_capability")
     all_names = list(map(str, data["feature"]))
@@ -66,29 +67,32 @@ def plot_function(tree: xr.DataTree, features: Sequence[str] | None = None, *, d
             )
     figure, axes = panels(len(names), 8 if len(names) == 1 else 4.4, 4.2 if len(names) == 1 else 3.2)
     for axis, name in zip(axes, names, strict=True):
-        draw_along(axis, tree, all_names.index(name), draws, seed)
+        draw_along(axis, fit, all_names.index(name), draws, seed)
     axes[0].legend(loc="best", fontsize="small")
     return figure
 
 
-def draw_along(axes: Axes, tree: xr.DataTree, j: int, draws: int, seed: int = 0) -> None:
+def draw_along(axes: Axes, fit: Fit, j: int, draws: int, seed: int = 0) -> None:
     """Draw the function along the j-th feature, the others at their means, with bands and drawn functions."""
-    data = Fit(tree).data
+    data = fit.data
     X, columns = data["X"], getattr(data, "columns", {})
     beyond = BEYOND * np.ptp(X[:, j])
     x = np.linspace(X[:, j].min() - beyond, X[:, j].max() + beyond, POINTS)
     rows = np.tile(X.mean(axis=0), (POINTS, 1))
     rows[:, j] = x
     places = {"X": rows, "feature": data["feature"]}
-    model = Fit(tree).model
+    model = fit.model
     assert isinstance(model, OfFunction)  # otherwise its bands were refused
-    draws = draws if has_interval(Fit(tree)) and not has_withheld(Fit(tree)) else 0
-    function, drawn = function_bands(tree, places), model.mean_outcome(drawn_functions(tree, places, draws, seed))
+    draws = draws if has_interval(fit) and not has_withheld(fit) else 0
+    function, drawn = (
+        function_bands(fit.tree, places),
+        model.mean_outcome(drawn_functions(fit.tree, places, draws, seed)),
+    )
     colour = COLOURS[0]
     if "row_q025" in function:
         ends = function["row_q025"], function["row_q975"]
         axes.fill_between(x, *ends, color=colour, alpha=0.12, lw=0, label="95% of new rows")
-    if has_interval(Fit(tree)):
+    if has_interval(fit):
         ends = function["q025"], function["q975"]
         axes.fill_between(x, *ends, color=colour, alpha=0.3, lw=0, label="95% of the function")
     for i in range(draws):

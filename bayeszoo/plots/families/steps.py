@@ -37,13 +37,14 @@ def plot_steps(tree: xr.DataTree) -> Figure:
     InputError
         When the model has no steps.
     """
-    jumps, names = steps(tree).jumps, [str(name) for name in Fit(tree).data["feature"]]
+    fit = Fit(tree)
+    jumps, names = steps(tree).jumps, [str(name) for name in fit.data["feature"]]
     is_single = len(names) == 1
     figure, axes = panels(
         2 if is_single else min(len(names), MOST_FEATURES), 8 if is_single else 4.4, 3.2, across=1 if is_single else 3
     )
     if is_single:
-        draw_along(axes[0], tree, 0, 0)
+        draw_along(axes[0], fit, 0, 0)
         axes[0].legend(loc="best", fontsize="small")
         axes[1].sharex(axes[0])
     for axis, name in zip(axes[is_single:], names, strict=False):

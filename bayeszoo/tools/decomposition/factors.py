@@ -13,7 +13,7 @@ import numpy as np
 from bayeszoo.data.table.table import quoted
 from bayeszoo.errors import InputError
 from bayeszoo.results.caveats import require_shown
-from bayeszoo.results.stored import fits_of, is_by_group
+from bayeszoo.results.stored import Fit, fits_of, is_by_group
 
 Array = np.ndarray
 
@@ -89,8 +89,8 @@ def _plain(name: str, values: list[Any]) -> Array:
 
 def _of_fit(name: str, tree: Any) -> Factor:
     """Return the draws of the only parameter of a fit, or of fits by group."""
-    for fitted in fits_of(tree).values() if is_by_group(tree) else [tree]:
-        fit = require_shown(fitted, f"the parts of {name}")
+    for fit in fits_of(tree).values() if is_by_group(tree) else [Fit(tree)]:
+        require_shown(fit, f"the parts of {name}")
         if fit.kind == "point estimate":
             raise InputError(
                 f"{name} is a point estimate", "no_draws", hint="fit it by a method with draws, or give the number"
