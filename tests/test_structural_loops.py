@@ -208,7 +208,7 @@ def test_the_operation_has_the_density_and_its_gradient(mode):
     _, data, structure = case(FORMS[2])
     q, r = pt.dvector("q"), pt.dscalar("r")
     at = {"q": 0.6, "q_season": 0.5, "r": 1.1}
-    rest = (data["y"] - M0, data["X"], *structure.factors, np.array([0, 9]), structure.sizes)
+    rest = (data["y"] - M0, data["X"], *structure.factors, np.array([0, 9]), *structure.form)
     value = structural_log_likelihood(q, r, *rest)
     compiled = pytensor.function([q, r], [value, *pytensor.grad(value, [q, r])], mode=mode)
     height, of_q, of_r = compiled(np.array([0.6, 0.0, 0.5]), 1.1)

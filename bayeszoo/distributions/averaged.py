@@ -19,6 +19,8 @@ OUTSKIRTS, BEYOND = 1e-17, 1e-6
 """Probability below which a point counts as the edge of a grid, and the largest share of a moment from the edge."""
 MOVED = 1e-4
 """Largest change of a moment when the grid is halved, in sds; the full grid's error is at most a sixteenth of it."""
+ROUNDING = 1e-14
+"""Share of a mean below which differences between points are rounding."""
 LARGEST = 1e300
 """Quantiles above it are NaN: SciPy has no distribution function of larger counts."""
 
@@ -75,17 +77,19 @@ def mixed(
     """
     is_edge = (weights if mass is None else mass) < OUTSKIRTS
 
-    def holds(values: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    def holds(values: np.ndarray, scale: np.ndarray, rounding: np.ndarray) -> np.ndarray:
         if halved is None:
             return np.isfinite(scale)
         at_edge, moved = _total(weights[is_edge], np.abs(values[is_edge])), np.abs(_total(weights - halved, values))
-        return np.isfinite(scale) & (at_edge <= BEYOND * scale) & (moved <= MOVED * scale)
+        return np.isfinite(scale) & (at_edge <= BEYOND * scale + rounding) & (moved <= MOVED * scale + rounding)
 
     with np.errstate(over="ignore", invalid="ignore"):
         mean = _total(weights, means)
         squares = variances + np.square(means - mean)
         variance, scale = _total(weights, squares), _total(weights, np.sqrt(squares))
-        return Known(mean, np.sqrt(variance), holds(means - mean, scale), holds(squares, variance))
+        rounding = ROUNDING * np.abs(mean)
+        has_mean, has_sd = holds(means - mean, scale, rounding), holds(squares, variance, np.square(rounding))
+        return Known(mean, np.sqrt(variance), has_mean, has_sd)
 
 
 def _total(weights: np.ndarray, values: np.ndarray) -> np.ndarray:

@@ -83,15 +83,35 @@ class Frozen(Stackable):
 
 
 class Normal(Frozen):
-    """Normal distributions; `cdf` omits SciPy's checks, which take longer than the function."""
+    """Normal distributions without SciPy's slow checks; of standard deviation 0 all mass is at one number."""
+
+    def _moments(self) -> tuple[np.ndarray, np.ndarray]:
+        arguments = dict(zip(("loc", "scale"), self.args, strict=False)) | self.kwds
+        loc, scale = (np.asarray(arguments.get(name, x), dtype=np.float64) for name, x in (("loc", 0), ("scale", 1)))
+        return loc, scale
+
+    def mean(self) -> Any:
+        """Return the mean."""
+        loc, scale = self._moments()
+        return np.where(scale >= 0, loc, np.nan)[()]
+
+    def var(self) -> Any:
+        """Return the variance."""
+        return np.square(self.std())
 
     def cdf(self, x: Any) -> Any:
         """Return P(X <= x)."""
-        arguments = dict(zip(("loc", "scale"), self.args, strict=False)) | self.kwds
-        loc, scale = arguments.get("loc", 0.0), arguments.get("scale", 1.0)
-        if not np.all(np.asarray(scale) > 0):  # SciPy returns NaN
-            return super().cdf(x)
-        return scipy.special.ndtr((x - np.asarray(loc)) / scale)[()]
+        loc, scale = self._moments()
+        away = x - loc
+        if np.all(scale > 0):
+            return scipy.special.ndtr(away / scale)[()]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return scipy.special.ndtr(np.where((scale == 0) & (away == 0), np.inf, away / scale))[()]
+
+    def ppf(self, q: Any) -> Any:
+        """Return the quantile of a level."""
+        loc, scale = self._moments()
+        return (loc + scale * scipy.special.ndtri(q))[()]
 
 
 def norm(*args: Any, **kwds: Any) -> Normal:

@@ -16,11 +16,12 @@ import numpy as np
 from bayeszoo.data.inputs import first_rows
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.gaussian import given_all_others
-from bayeszoo.families.state_space.structure import CODES, SDS, SIGNAL, Structure
+from bayeszoo.families.state_space.structure import SDS, SIGNAL, Structure
 from bayeszoo.foundation.named import Arrays, Params
 
 # the import of numba is slow, and other models do not need it
 loops = lazy_loader.load("bayeszoo.likelihoods.loops.structural", suppress_warning=True)
+states = lazy_loader.load("bayeszoo.likelihoods.loops.structural_states", suppress_warning=True)
 parts_of = lazy_loader.load("bayeszoo.likelihoods.loops.structural_parts", suppress_warning=True)
 
 
@@ -76,11 +77,12 @@ class Components:
         deviations = np.ascontiguousarray(self.y - self.m0, dtype=np.float64)
         with np.errstate(over="ignore"):
             squares = np.square(self.q), np.square(self.r)
-        return deviations, self.X, self.opens, self.structure.sizes, *self.structure.factors, *squares
+        form = states.Form(*self.structure.form)
+        return deviations, self.X, self.opens, form, *self.structure.factors, *squares
 
     @property
     def _asked(self) -> np.ndarray:
-        return np.array([CODES[part] for part in self.structure.shown], dtype=np.int64)
+        return self.structure.codes
 
     def _empty(self, rows: int) -> tuple[np.ndarray, np.ndarray]:
         shape = len(self.r), len(self._asked), rows
@@ -151,9 +153,9 @@ class Components:
 
     def path(self, rng: np.random.Generator) -> np.ndarray:
         """Draw the levels given all rows at one point, (T,)."""
-        z = rng.standard_normal((len(self.y), len(self.structure.factors[1])))
+        z = rng.standard_normal((len(self.y), len(self.structure.of_level)))
         parts_of.drawn(*self._inputs, z)
-        return np.asarray(self.m0 + z[:, 0])
+        return np.asarray(self.m0 + z @ self.structure.of_level)
 
     def ahead(self, steps: int, new: np.ndarray) -> frozen.Frozen:
         """Return the normal distribution of each part after each sequence, (..., parts * sequences * steps).
@@ -196,7 +198,7 @@ class Components:
         By Fisher's identity, the derivative in the variance v of n steps is (S / v - n) / (2 v).
         """
         inside, seen = int(np.sum(~self.opens)), int(np.sum(~np.isnan(self.y)))
-        counts = {name: seen if name == "r" else inside for name in SDS}
+        counts = {name: seen if name == "r" else inside * self.structure.noises for name in SDS}
         v = np.square(np.append(self.q[:, 0], self.r))
         slopes = np.append(self.backward.of_q2[:, 0], self.backward.of_r2)
         totals = np.maximum(np.array(list(counts.values())) * v + 2 * np.square(v) * slopes, 0.0)

@@ -53,7 +53,8 @@ def structural(
     q, r = pt.stack([outer.get(name, np.float64(0.0)) for name in SDS][:-1]), outer.get("r", np.float64(0.0))
     first, spread = structure.factors
     constants = {"X": data["X"], "first": first, "spread": spread, "starts": starts_of(data["sequence"])}
-    declared = [pm.Data(name, values) for name, values in {**constants, "sizes": structure.sizes}.items()]
+    form = dict(zip(("sizes", "start", "matrix", "noise", "parts"), structure.form, strict=True))
+    declared = [pm.Data(name, values) for name, values in {**constants, **form}.items()]
     return structural_log_likelihood(q, r, _with_gaps(data["y"] - m0), *declared)
 
 

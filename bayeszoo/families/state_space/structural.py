@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import itertools
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import ClassVar
 
 import lazy_loader
 import numpy as np
 
-from bayeszoo.data.inputs import RegressedSeries, starts
+from bayeszoo.data.inputs import RegressedSeries
 from bayeszoo.distributions.averaged import RowLaw
 from bayeszoo.distributions.gaussian import Dense
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.distributions.scale import POSITIVE, Scale
-from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.errors import InputError
 from bayeszoo.families.state_space.components import Components
-from bayeszoo.families.state_space.model import LEAST_LOG, TINY, MovingSeries, spread
+from bayeszoo.families.state_space.model import spread
+from bayeszoo.families.state_space.parts import SeriesOfParts
 from bayeszoo.families.state_space.structure import MOST_VARIANCES, PARTS, SDS, Structure, constant, words
 from bayeszoo.foundation.named import Arrays, Fields, Params, Statistics
 from bayeszoo.model.base import Axes
@@ -35,12 +36,10 @@ FIRST = 20
 """Initial number of intervals per standard deviation in a quadrature over three of them."""
 MOST_ROWS_OF_THREE = 150
 """Most rows for quadrature over three standard deviations: half a million points or more, a minute or two."""
-EXACT = 1e-9
-"""Share of the spread of rows below which residuals of constant parts are rounding."""
 
 
 @dataclass(frozen=True)
-class StructuralModel(MovingSeries, family=True):
+class StructuralModel(SeriesOfParts, family=True):
     """A level, with or without slope and seasons, and up to three standard deviations.
 
     Parameters
@@ -90,15 +89,6 @@ class StructuralModel(MovingSeries, family=True):
     @abstractmethod
     def structure(self, data: Arrays) -> Structure:
         """Return the parts of the mean, and the priors of their first states."""
-
-    @property
-    def may_be_still(self) -> tuple[str, ...]:
-        """The standard deviations that may be 0 at a mode: any."""
-        return tuple(self.outer)
-
-    def numbers_at_start(self, data: Arrays) -> int:
-        """Return the size of the first state plus the number of weights."""
-        return int(self.structure(data).sizes.sum())
 
     @property
     def lags_checked(self) -> int:
@@ -154,29 +144,13 @@ class StructuralModel(MovingSeries, family=True):
             problem = f"{longest} rows are fewer than the {self.period} seasons: none is seen twice, and most never"
             hint = "give more rows, another period (--set period=4), or leave out the season (--set components=level)"
             raise InputError(f"{self.name}: {problem}", "too_few_rows", hint=hint)
-        residual, excess = left_over(self.centred(data), parts, self.period)
-        tiny = {name: np.float64(TINY) for name in self.outer}
-        if excess >= len(self.outer) and residual <= EXACT and self.log_outer_prior(tiny) > LEAST_LOG:
-            pattern = "are all equal" if np.ptp(data["y"][~np.isnan(data["y"])]) == 0 else "repeat exactly"
-            why = f"the numbers {pattern}: without any variance the density has no bound"
-            raise NumericalError(f"{self.name}: {why}; other priors, as r=InvGamma(2, 1), keep r from 0", "no_spread")
+        self.require_residuals(self.centred(data), partial(constant, parts, self.period))
 
-    def outer_guess(self, data: Arrays) -> dict[str, tuple[float, float]]:
-        """Guess the standard deviations by the highest point of a grid."""
-        self.require_spread(data)
-        grid = np.array(list(itertools.product(GUESSES, repeat=len(self.outer)))).T * spread(data)
-        scales = [prior.scale for prior in self.outer_priors.values()]
-        inside = [np.array([scale.inside(x) for x in row]) for scale, row in zip(scales, grid, strict=True)]
-        points = dict(zip(self.outer, inside, strict=True))
-        best = int(np.argmax(self.log_marginal(points, data) + self.log_outer_prior(points)))
-        return {name: (float(values[best]), 1.0) for name, values in points.items()}
+    def guesses(self, data: Arrays) -> dict[str, np.ndarray]:
+        """Return shares of the spread of the steps of rows, the same for all standard deviations."""
+        return dict.fromkeys(self.outer, np.array(GUESSES) * spread(data))
 
     # Steps
-
-    def marginal_slopes(self, outer: Params, data: Arrays) -> dict[str, float]:
-        """Return the derivatives of the log density of the rows at one point."""
-        slopes = self.levels(outer, data).slopes()
-        return {name: slopes[name] for name in self.outer}
 
     def posterior_given(self, outer: Params, data: Arrays) -> Posterior:
         """Return the joint Gaussian of the weights of features.
@@ -184,7 +158,7 @@ class StructuralModel(MovingSeries, family=True):
         Components of rows are no parameters, as constant ones have no density; `decode` shows them.
         """
         if not len(data[FEATURE]):
-            return Posterior({}, lambda size, rng: {}, lambda params: 0.0)
+            return super().posterior_given(outer, data)
         return Posterior.gaussian("w", Dense(*self.levels(outer, data).weights()))
 
     def declare(self, data: Arrays) -> DeclaredModel:
@@ -209,26 +183,9 @@ class StructuralModel(MovingSeries, family=True):
 
     # Parts over time
 
-    def parts(self, data: Arrays) -> tuple[str, ...]:
-        """Return the names of the components, of the sum of features, and if there are several, of the row mean."""
-        return self.structure(data).shown
-
     def sequences_share_parameters(self, data: Arrays) -> bool:
         """Say whether there are features, whose weights are the same in all sequences."""
         return len(data[FEATURE]) > 0
-
-    def smoothed_parts(self, params: Params, data: Arrays) -> RowLaw:
-        """Return the distribution of each component given all rows."""
-        law: RowLaw = self.levels(params, data).smoothed()
-        return law
-
-    def smoothed(self, params: Params, data: Arrays) -> RowLaw:
-        """Return the distribution of each level given all rows."""
-        return self.part(self.smoothed_parts(params, data), "level", data)
-
-    def filtered(self, params: Params, data: Arrays) -> RowLaw:
-        """Return the distribution of each level given the rows so far."""
-        return self.part(self.levels(params, data).filtered(), "level", data)
 
     def parts_ahead(self, params: Params, data: Arrays, steps: int, new: Arrays | None = None) -> RowLaw:
         """Return the distribution of each component after each sequence; refuse future rows without features."""
@@ -240,10 +197,6 @@ class StructuralModel(MovingSeries, family=True):
         """Return the distribution of the levels after each sequence, which do not depend on future features."""
         zeros = {"X": np.zeros((steps, len(data[FEATURE]))), FEATURE: data[FEATURE]}
         return self.part(self.parts_ahead(params, data, steps, zeros), "level", data)
-
-    def sampled_path(self, params: Params, data: Arrays, rng: np.random.Generator) -> np.ndarray:
-        """Draw the levels given all rows at one point, from the last row backwards."""
-        return self.levels(params, data).path(rng)
 
     # Simulation
 
@@ -278,25 +231,3 @@ class StructuralModel(MovingSeries, family=True):
         centres = [f"{name} = {value:.4g}" for name, value in zip(data[FEATURE], center, strict=True) if value]
         line = f"the level is that of rows at {', '.join(centres)}; set center=0 for features at 0"
         return (*super().remarks(stats, data), *[line] * bool(centres))
-
-
-def left_over(data: Arrays, parts: tuple[str, ...], period: int) -> tuple[float, int]:
-    """Return the largest residual about constant parts as a share of the spread, and the residual degrees of freedom.
-
-    Each sequence has its constant parts; all sequences share the weights of features.
-    """
-    residuals, largest, excess = [np.empty((0, 1 + data["X"].shape[1]))], 0.0, 0
-    begins = starts(data["sequence"])
-    for low, high in zip(begins, np.append(begins[1:], len(data["y"])), strict=True):
-        seen = low + np.flatnonzero(~np.isnan(data["y"][low:high]))
-        if len(seen):
-            y = data["y"][seen]
-            basis = constant(parts, period, seen - low)
-            columns = np.column_stack([y - np.mean(y), data["X"][seen]])
-            fitted, _, rank, _ = np.linalg.lstsq(basis, columns)
-            residuals.append(columns - basis @ fitted)
-            largest, excess = max(largest, float(np.max(np.abs(columns[:, 0])))), excess + len(seen) - int(rank)
-    y, X = np.split(np.concatenate(residuals), [1], axis=1)
-    weights, _, rank, _ = np.linalg.lstsq(X, y)
-    left = float(np.max(np.abs(y - X @ weights), initial=0.0))
-    return (left / largest if largest else 0.0), excess - int(rank)

@@ -17,6 +17,8 @@ SDS = {"q": "level", "q_slope": "slope", "q_season": "season", "r": "noise"}
 """The part of each standard deviation by name: that of its steps, or of rows about their mean."""
 MOST_VARIANCES = 3
 """Most standard deviations that are integrated by quadrature."""
+ROUNDING = 1e-14
+"""Share of a variance below which what is left of it, given other entries, is rounding."""
 CODES = {"level": 0, "slope": 1, "season": 2, FEATURES: 3, SIGNAL: 4}
 """Numbers of the parts in compiled loops."""
 
@@ -58,6 +60,26 @@ class Structure:
         seasons = self.period - 1 if "season" in self.parts else 0
         return np.array([1, int("slope" in self.parts), seasons, len(self.tau)], dtype=np.int64)
 
+    @property
+    def form(self) -> tuple[np.ndarray, ...]:
+        """The entries of `bayeszoo.likelihoods.loops.structural_states.Form`."""
+        return self.sizes, np.zeros(self.sizes.sum()), np.empty((0, 0)), np.empty(0), np.empty((0, 0))
+
+    @property
+    def codes(self) -> np.ndarray:
+        """The numbers of the parts that are shown in compiled loops."""
+        return np.array([CODES[part] for part in self.shown], dtype=np.int64)
+
+    @property
+    def of_level(self) -> np.ndarray:
+        """The coefficients of the state in the level."""
+        return np.eye(1, int(self.sizes.sum()))[0]
+
+    @property
+    def noises(self) -> int:
+        """The number of independent noises in a step whose sd is q."""
+        return 1
+
     @cached_property
     def factors(self) -> tuple[np.ndarray, np.ndarray]:
         """U and D of the covariance matrix of the first state and the weights: N(0, U diag(D) U')."""
@@ -94,10 +116,13 @@ def effects(period: int, sd: float) -> np.ndarray:
 
 
 def upper(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return a unit upper triangular U and D > 0 of a matrix U diag(D) U'."""
-    root = np.linalg.cholesky(matrix[::-1, ::-1])[::-1, ::-1]
-    sides = np.diag(root)
-    return root / sides, np.square(sides)
+    """Return a unit upper triangular U and D >= 0 of a positive semidefinite matrix U diag(D) U'."""
+    rest, U, D = matrix.astype(np.float64), np.eye(len(matrix)), np.zeros(len(matrix))
+    for j in range(len(matrix) - 1, -1, -1):
+        if rest[j, j] > ROUNDING * matrix[j, j]:
+            D[j], U[:j, j] = rest[j, j], rest[:j, j] / rest[j, j]
+            rest[:j, :j] -= D[j] * np.outer(U[:j, j], U[:j, j])
+    return U, D
 
 
 def responses(structure: Structure, place: np.ndarray) -> dict[str, np.ndarray]:

@@ -1,7 +1,8 @@
 """Level, slope, season and features' sum of rows: filtered, smoothed, predicted, drawn. Numba.
 
 Arguments are those of `bayeszoo.likelihoods.loops.structural`. ``parts`` (n,) are codes of parts: 0 the level, 1 the
-slope, 2 the season, 3 the features, 4 the mean of the row; ``mean`` and ``variance`` (P, n, rows) are filled in.
+slope, 2 the season, 3 the features, 4 the mean of the row, or of a form with a matrix their places in it; ``mean`` and
+``variance`` (P, n, rows) are filled in.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import math
 import numba
 import numpy as np
 
-from bayeszoo.likelihoods.loops.structural import LANES, observe, row_of, scratch, step, take
+from bayeszoo.likelihoods.loops.structural import LANES, scratch, take
+from bayeszoo.likelihoods.loops.structural_states import join, observe, row_of, step
 
 _loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 
@@ -20,18 +22,21 @@ LARGEST = 2**23
 
 
 @_loops
-def part_of(h, part, X, t, sizes):  # type: ignore[no-untyped-def]
+def part_of(h, part, X, t, form):  # type: ignore[no-untyped-def]
     """Fill in the coefficients of the state in a part of row t."""
+    if len(form.parts):
+        h[:] = form.parts[part]
+        return
     if part == 4:
-        row_of(h, X, t, sizes)
+        row_of(h, X, t, form)
         return
     h[:] = 0.0
     if part == 3:
-        first_weight = len(h) - sizes[3]
-        for j in range(sizes[3]):
+        first_weight = len(h) - form.sizes[3]
+        for j in range(form.sizes[3]):
             h[first_weight + j] = X[t, j]
     else:
-        h[1 + sizes[1] if part == 2 else part] = 1.0
+        h[1 + form.sizes[1] if part == 2 else part] = 1.0
 
 
 @_loops
@@ -49,7 +54,7 @@ def _moments(U, D, h, a, mean, variance):  # type: ignore[no-untyped-def]
 
 
 @_loops
-def filtered(y, X, opens, sizes, first, spread, q2, r2, parts, mean, variance, error, total):  # type: ignore[no-untyped-def]
+def filtered(y, X, opens, form, first, spread, q2, r2, parts, mean, variance, error, total):  # type: ignore[no-untyped-def]
     """Fill in moments given the rows so far; prediction errors of rows and their variances, 0 and inf if missing."""
     d = len(spread)
     for low in range(0, len(r2), LANES):
@@ -58,57 +63,62 @@ def filtered(y, X, opens, sizes, first, spread, q2, r2, parts, mean, variance, e
         U, D, a, room = np.empty((d, d, lanes)), np.empty((d, lanes)), np.empty((d, lanes)), scratch(d, lanes)
         h, m, v = np.empty(d), np.empty(lanes), np.empty(lanes)
         for t in range(len(y)):
-            take(t, y, X, opens, sizes, first, spread, block_q2, block_r2, U, D, a, room)
+            take(t, y, X, opens, form, first, spread, block_q2, block_r2, U, D, a, room)
             error[low : low + lanes, t], total[low : low + lanes, t] = room[1], room[2]
             for n in range(len(parts)):
-                part_of(h, parts[n], X, t, sizes)
+                part_of(h, parts[n], X, t, form)
                 _moments(U, D, h, a, m, v)
                 mean[low : low + lanes, n, t], variance[low : low + lanes, n, t] = m, v
 
 
 @_loops
-def _forward(y, X, opens, sizes, first, spread, q2, r2, U, D, a):  # type: ignore[no-untyped-def]
+def _forward(y, X, opens, form, first, spread, q2, r2, U, D, a):  # type: ignore[no-untyped-def]
     """Fill in the states of all rows given the rows so far: U (T, d, d, B), D and a (T, d, B)."""
     room = scratch(len(spread), len(r2))
     for t in range(len(y)):
         if t:
             U[t], D[t], a[t] = U[t - 1], D[t - 1], a[t - 1]
-        take(t, y, X, opens, sizes, first, spread, q2, r2, U[t], D[t], a[t], room)
+        take(t, y, X, opens, form, first, spread, q2, r2, U[t], D[t], a[t], room)
 
 
 @_loops
-def _next_of(h, i, sizes):  # type: ignore[no-untyped-def]
-    """Fill in coefficients of the state in the i-th entry of the next one; return the number of its noise, or -1."""
-    slope, first_season, n = sizes[1], 1 + sizes[1], sizes[2]
-    h[:] = 0.0
-    if n and i == first_season:
+def _next_of(h, i, form, q2, noise):  # type: ignore[no-untyped-def]
+    """Fill in coefficients of the state in the i-th entry of the next one, and the variance of its noise (B,)."""
+    slope, first_season, n = form.sizes[1], 1 + form.sizes[1], form.sizes[2]
+    h[:], noise[:] = 0.0, 0.0
+    if len(form.matrix):
+        h[:] = form.matrix[i]
+        for k in range(len(noise)):
+            noise[k] = form.noise[i] * q2[0, k]
+    elif n and i == first_season:
         h[first_season : first_season + n] = -1.0
-        return 2
-    if n and first_season < i < first_season + n:
+        noise[:] = q2[2]
+    elif n and first_season < i < first_season + n:
         h[i - 1] = 1.0
-        return -1
-    h[i] = 1.0
-    if i == 0 and slope:
-        h[1] = 1.0
-    return i if i < first_season else -1
+    else:
+        h[i] = 1.0
+        if i == 0 and slope:
+            h[1] = 1.0
+        if i < first_season:
+            noise[:] = q2[i]
 
 
 @_loops
-def _given_next(U, D, a, G, ahead, sizes, q2, begins):  # type: ignore[no-untyped-def]
+def _given_next(U, D, a, G, ahead, form, q2, begins):  # type: ignore[no-untyped-def]
     """Condition a state on the next one; fill in gains G of its mean by the next entries, and their predictions."""
     d, lanes = D.shape
     f, gain, p, h = np.empty((d, lanes)), np.empty((d, lanes)), np.empty((2, lanes)), np.empty(d)
-    total, no_noise, coefficient = np.empty(lanes), np.zeros(lanes), np.empty(lanes)
+    total, noise, coefficient = np.empty(lanes), np.empty(lanes), np.empty(lanes)
     G[:] = 0.0
-    for i in range(d - sizes[3] if begins else 0, d):
-        noise = _next_of(h, i, sizes)
+    for i in range(d - form.sizes[3] if begins else 0, d):
+        _next_of(h, i, form, q2, noise)
         for k in range(lanes):
             ahead[i, k] = 0.0
         for j in range(d):
             if h[j] != 0.0:
                 for k in range(lanes):
                     ahead[i, k] += h[j] * a[j, k]
-        observe(U, D, h, q2[noise] if noise >= 0 else no_noise, f, p, gain, total)
+        observe(U, D, h, noise, f, p, gain, total)
         for k in range(lanes):
             total[k] = 1.0 / total[k] if total[k] > 0.0 else 0.0
         for r in range(d):
@@ -130,41 +140,7 @@ def _given_next(U, D, a, G, ahead, sizes, q2, begins):  # type: ignore[no-untype
 
 
 @_loops
-def _joined(U, D, G, V, S, W, w, share):  # type: ignore[no-untyped-def]
-    """Write the factors of U diag(D) U' + G V diag(S) V' G' to V and S, by weighted Gram-Schmidt."""
-    d, lanes = D.shape
-    for i in range(d):
-        for j in range(d):
-            for k in range(lanes):
-                W[i, j, k], W[i, d + j, k] = U[i, j, k] if j >= i else 0.0, G[i, j, k]
-            for r in range(j):
-                for k in range(lanes):
-                    W[i, d + j, k] += G[i, r, k] * V[r, j, k]
-    for j in range(d):
-        for k in range(lanes):
-            w[j, k], w[d + j, k] = D[j, k], S[j, k]
-    for j in range(d - 1, -1, -1):
-        for k in range(lanes):
-            S[j, k] = 0.0
-        for c in range(2 * d):
-            for k in range(lanes):
-                S[j, k] += w[c, k] * W[j, c, k] * W[j, c, k]
-        for i in range(j):
-            for k in range(lanes):
-                share[k] = 0.0
-            for c in range(2 * d):
-                for k in range(lanes):
-                    share[k] += w[c, k] * W[i, c, k] * W[j, c, k]
-            for k in range(lanes):
-                share[k] = share[k] / S[j, k] if S[j, k] > 0.0 else 0.0
-                V[i, j, k] = share[k]
-            for c in range(2 * d):
-                for k in range(lanes):
-                    W[i, c, k] -= share[k] * W[j, c, k]
-
-
-@_loops
-def smoothed(y, X, opens, sizes, first, spread, q2, r2, parts, mean, variance):  # type: ignore[no-untyped-def]
+def smoothed(y, X, opens, form, first, spread, q2, r2, parts, mean, variance):  # type: ignore[no-untyped-def]
     """Fill in moments given all rows."""
     d, rows = len(spread), len(y)
     block = max(1, min(LANES, LARGEST // (rows * d * d)))
@@ -172,13 +148,13 @@ def smoothed(y, X, opens, sizes, first, spread, q2, r2, parts, mean, variance): 
         lanes = min(block, len(r2) - low)
         block_q2, block_r2 = q2[:, low : low + lanes].copy(), r2[low : low + lanes].copy()
         U, D, a = np.empty((rows, d, d, lanes)), np.empty((rows, d, lanes)), np.empty((rows, d, lanes))
-        _forward(y, X, opens, sizes, first, spread, block_q2, block_r2, U, D, a)
+        _forward(y, X, opens, form, first, spread, block_q2, block_r2, U, D, a)
         V, S, x = U[rows - 1].copy(), D[rows - 1].copy(), a[rows - 1].copy()
         G, ahead, h = np.empty((d, d, lanes)), np.zeros((d, lanes)), np.empty(d)
         W, w, share, e = np.empty((d, 2 * d, lanes)), np.empty((2 * d, lanes)), np.empty(lanes), np.empty(lanes)
         for t in range(rows - 1, -1, -1):
             if t < rows - 1:
-                _given_next(U[t], D[t], a[t], G, ahead, sizes, block_q2, opens[t + 1])
+                _given_next(U[t], D[t], a[t], G, ahead, form, block_q2, opens[t + 1])
                 for j in range(d):
                     for k in range(lanes):
                         ahead[j, k] = x[j, k] - ahead[j, k]
@@ -188,24 +164,24 @@ def smoothed(y, X, opens, sizes, first, spread, q2, r2, parts, mean, variance): 
                     for j in range(d):
                         for k in range(lanes):
                             x[i, k] += G[i, j, k] * ahead[j, k]
-                _joined(U[t], D[t], G, V, S, W, w, share)
+                join(U[t], D[t], G, V, S, W, w, share)
             for n in range(len(parts)):
-                part_of(h, parts[n], X, t, sizes)
+                part_of(h, parts[n], X, t, form)
                 _moments(V, S, h, x, share, e)
                 for k in range(lanes):
                     mean[low + k, n, t], variance[low + k, n, t] = share[k], e[k]
 
 
 @_loops
-def drawn(y, X, opens, sizes, first, spread, q2, r2, z):  # type: ignore[no-untyped-def]
+def drawn(y, X, opens, form, first, spread, q2, r2, z):  # type: ignore[no-untyped-def]
     """Turn normal draws (T, d), in place, into a path of states given all rows at one point, q2 (3, 1) and r2 (1,)."""
     d, rows = len(spread), len(y)
     U, D, a = np.empty((rows, d, d, 1)), np.empty((rows, d, 1)), np.empty((rows, d, 1))
-    _forward(y, X, opens, sizes, first, spread, q2, r2, U, D, a)
+    _forward(y, X, opens, form, first, spread, q2, r2, U, D, a)
     G, ahead, x = np.zeros((d, d, 1)), np.zeros((d, 1)), np.zeros(d)
     for t in range(rows - 1, -1, -1):
         if t < rows - 1:
-            _given_next(U[t], D[t], a[t], G, ahead, sizes, q2, opens[t + 1])
+            _given_next(U[t], D[t], a[t], G, ahead, form, q2, opens[t + 1])
         for i in range(d):
             x[i] = a[t, i, 0] + math.sqrt(D[t, i, 0]) * z[t, i]
             for j in range(i + 1, d):
@@ -217,22 +193,22 @@ def drawn(y, X, opens, sizes, first, spread, q2, r2, z):  # type: ignore[no-unty
 
 
 @_loops
-def ahead(y, X, opens, sizes, first, spread, q2, r2, new, parts, mean, variance, weights, factors, scales):  # type: ignore[no-untyped-def]
+def ahead(y, X, opens, form, first, spread, q2, r2, new, parts, mean, variance, weights, factors, scales):  # type: ignore[no-untyped-def]
     """Fill in moments after the last row, for features ``new`` (steps, p), and mean, U and D of the weights."""
-    d, first_weight = len(spread), len(spread) - sizes[3]
+    d, first_weight = len(spread), len(spread) - form.sizes[3]
     for low in range(0, len(r2), LANES):
         lanes = min(LANES, len(r2) - low)
         block_q2, block_r2 = q2[:, low : low + lanes].copy(), r2[low : low + lanes].copy()
         U, D, a, room = np.empty((d, d, lanes)), np.empty((d, lanes)), np.empty((d, lanes)), scratch(d, lanes)
         h, m, v = np.empty(d), np.empty(lanes), np.empty(lanes)
         for t in range(len(y)):
-            take(t, y, X, opens, sizes, first, spread, block_q2, block_r2, U, D, a, room)
+            take(t, y, X, opens, form, first, spread, block_q2, block_r2, U, D, a, room)
         for k in range(lanes):
             weights[low + k], scales[low + k] = a[first_weight:, k], D[first_weight:, k]
             factors[low + k] = U[first_weight:, first_weight:, k]
         for t in range(len(new)):
-            step(U, D, a, sizes, block_q2, room[5])
+            step(U, D, a, form, block_q2, room[5])
             for n in range(len(parts)):
-                part_of(h, parts[n], new, t, sizes)
+                part_of(h, parts[n], new, t, form)
                 _moments(U, D, h, a, m, v)
                 mean[low : low + lanes, n, t], variance[low : low + lanes, n, t] = m, v

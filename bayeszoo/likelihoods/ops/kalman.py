@@ -6,9 +6,10 @@ import numpy as np
 import pytensor.tensor as pt
 
 from bayeszoo.likelihoods.loops import hmm as hmm_loops
-from bayeszoo.likelihoods.loops import kalman, structural
+from bayeszoo.likelihoods.loops import kalman, structural, structural_states
 from bayeszoo.likelihoods.loops.hmm import opens
 from bayeszoo.likelihoods.loops.kalman import derivatives
+from bayeszoo.likelihoods.loops.structural_states import Form
 from bayeszoo.likelihoods.ops.operation import LogDensity
 
 
@@ -62,10 +63,14 @@ def _structural_by_loops(
     spread: np.ndarray,
     starts: np.ndarray,
     sizes: np.ndarray,
+    start: np.ndarray,
+    matrix: np.ndarray,
+    noise: np.ndarray,
+    parts: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the value and its derivatives in the standard deviations, as arrays."""
-    noise_sd, marks = r.item(), opens(starts, len(y))
-    value, of_q2, of_r2 = structural.derivatives(y, X, marks, sizes, first, spread, q * q, noise_sd * noise_sd)
+    noise_sd, marks, form = r.item(), opens(starts, len(y)), Form(sizes, start, matrix, noise, parts)
+    value, of_q2, of_r2 = structural.derivatives(y, X, marks, form, first, spread, q * q, noise_sd * noise_sd)
     return np.asarray(value), 2.0 * q * of_q2, np.asarray(2.0 * noise_sd * of_r2)
 
 
@@ -73,8 +78,11 @@ class StructuralLikelihood(LogDensity):
     """Standard deviations of steps (3,) and of rows, a series and the prior of its first state to a log likelihood."""
 
     parameters = (1, 0)
-    data = ((1, "float64"), (2, "float64"), (2, "float64"), (1, "float64"), (1, "int64"), (1, "int64"))
-    sources = (structural, hmm_loops)
+    data = (
+        *((1, "float64"), (2, "float64"), (2, "float64"), (1, "float64"), (1, "int64"), (1, "int64")),
+        *((1, "float64"), (2, "float64"), (1, "float64"), (2, "float64")),
+    )
+    sources = (structural, structural_states, hmm_loops)
     loops = staticmethod(_structural_by_loops)
 
 
@@ -86,9 +94,9 @@ def structural_log_likelihood(
     first: pt.TensorVariable,
     spread: pt.TensorVariable,
     starts: pt.TensorVariable,
-    sizes: pt.TensorVariable,
+    *form: pt.TensorVariable,
 ) -> pt.TensorVariable:
-    """Return the log density of rows with level, slope, season and feature weights integrated out, as a scalar.
+    """Return the log density of rows with the states of all rows integrated out, as a scalar.
 
     Parameters
     ----------
@@ -102,8 +110,8 @@ def structural_log_likelihood(
         Unit upper triangular U and D of the covariance matrix U diag(D) U' of the first state and the weights.
     starts : variable of shape (number of sequences,)
         Index of the first row of each sequence: 0, and then increasing.
-    sizes : variable of shape (4,)
-        As in `bayeszoo.likelihoods.loops.structural`.
+    *form : variables
+        Entries of `bayeszoo.likelihoods.loops.structural_states.Form`.
     """
-    inputs = (q, r, y, X, first, spread, starts, sizes)
+    inputs = (q, r, y, X, first, spread, starts, *form)
     return StructuralLikelihood()(*map(pt.as_tensor_variable, inputs))[0]
