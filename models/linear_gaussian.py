@@ -69,11 +69,13 @@ class LinearGaussian(LinearGaussianModel):
         return self.entries("m0", d), S0 if S0.ndim else S0 * np.eye(d)
 
     def weak_fields(self, data: Arrays) -> dict[str, Any]:
-        """Centre the first row on the data, and scale all to their steps and their spread."""
+        """Centre the first row on the data with ten times their spread, and scale all else to their steps."""
         y, step = data["y"][~np.isnan(data["y"])], spread(data)
-        C, sd = np.array(self.C), float(np.hypot(np.std(y), step))
-        centre = np.mean(y) * C / max(C @ C, np.finfo(float).tiny)
-        return {"m0": plain(centre), "S0": 100 * sd**2, "t_q": 2 * step / self.structure(data).reach(), "t_r": 2 * step}
+        along = np.array(self.C) / max(np.dot(self.C, self.C), np.finfo(float).tiny)  # a state whose row is 1
+        variance = 100 * (np.var(y) + step**2)
+        S0 = step**2 * np.eye(len(along)) + variance * np.outer(along, along)
+        scales = {"t_q": 2 * step / self.structure(data).reach(), "t_r": 2 * step}
+        return {"m0": plain(np.mean(y) * along), "S0": plain(S0), **scales}
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw standard deviations that are unknown, the states of one sequence, and rows about them."""

@@ -34,6 +34,17 @@ def test_methods_are_those_of_scipys_frozen(name, args, kwds):
         assert np.array_equal(again.mean(), theirs.mean())
 
 
+def test_a_normal_distribution_of_sd_0_is_at_its_mean():
+    """SciPy has none: the others of an array keep its figures."""
+    ours, theirs = frozen.norm(np.array([1.0, 2.0]), np.array([0.0, 3.0])), stats.norm(2.0, 3.0)
+    assert ours.mean().tolist() == [1, 2]
+    assert ours.var().tolist() == [0, 9]
+    assert ours.cdf(np.array([1.0, 0.5])).tolist() == [1, theirs.cdf(0.5)]
+    assert frozen.norm(1.0, 0.0).cdf(np.array([0.9, 1.0, 1.1])).tolist() == [0, 1, 1]
+    assert ours.ppf(0.3) == pytest.approx([1, theirs.ppf(0.3)], rel=1e-15)
+    assert np.isnan(frozen.norm(1.0, np.nan).mean())
+
+
 @pytest.mark.parametrize(("a", "b"), [(1e-200, 3.0), (1e180, 1e150), (1e15, 1e15), (7.0, 1e-100)])
 def test_moments_of_beta_neither_overflow_nor_vanish(a, b):
     with mp.workdps(400):

@@ -48,6 +48,19 @@ def test_without_slope_and_season_it_is_local_level():
     assert exact_evidence(own, data) == pytest.approx(exact_evidence(level, data), abs=1e-8)
 
 
+@pytest.mark.parametrize("method", ["exact", "map"])
+def test_the_level_of_rows_without_noise_is_the_row(method):
+    """Its standard deviation is 0, and a gap is filled by what is between its neighbours."""
+    y = np.where(np.arange(8) == 3, np.nan, NOISY)
+    frame = bz.decode(bz.fit(Series(components="level", variances="level"), read(y), method, seed=1))
+    seen = ~np.isnan(y)
+    for name in ("level", "q025", "median", "q975"):
+        assert frame[name][seen].to_numpy() == pytest.approx(y[seen], abs=1e-12)
+    assert np.max(frame["sd"][seen]) < 1e-12
+    assert frame["level"][4] == pytest.approx((y[2] + y[4]) / 2, abs=1e-9)
+    assert frame["sd"][4] > 0.1
+
+
 def test_differences_of_likelihoods_are_those_of_a_diffuse_start():
     """With first states that may be anything statsmodels' likelihood is another by a constant."""
     from statsmodels.tsa.statespace.structural import UnobservedComponents  # takes a second

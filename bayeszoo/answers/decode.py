@@ -122,13 +122,15 @@ def decodable(source: Any, new_data: object, options: Options, *, need_states: b
     return Decodable(model, fit.draws(), rows, fitted, withheld, fit.has_independent_draws)
 
 
-def of_levels(source: Any, new_data: object, options: Options) -> tuple[Fit, Data] | None:
-    """Return a fit whose hidden states are numbers, and the rows asked for; None where they are no numbers."""
+def of_levels(source: Any, new_data: object, options: Options) -> tuple[Fit | LevelsInTime, Data] | None:
+    """Return a fit, or a model all known, whose hidden states are numbers, and the rows asked for; None of others."""
     model = source if isinstance(source, Model) else Fit(source).model
     if not isinstance(model, LevelsInTime):
         return None
     if isinstance(source, Model):
-        model.known_parameters(read(model, new_data, **options))
+        known = read(model, new_data, **options)
+        model.known_parameters(known)  # which refuses a model that needs a fit
+        return model, known
     fit = answering(source, LEVELS)
     data = rows_asked(fit, new_data, options, "levels")
     if new_data is not None and data != fit.data and model.sequences_share_parameters(data):
@@ -151,7 +153,7 @@ def decode(
     ----------
     source : xarray.DataTree or Model
         What `fit` returned for a hidden Markov model, or for one whose state is a number, as `local_level`; or a model
-        whose tables are all known.
+        whose tables are all known, as `linear_gaussian` with q and r.
     new_data : Data or anything that `read` takes, optional
         Other sequences; by default those of the fit, or the model's example.
     paths : int
@@ -214,7 +216,8 @@ def decode(
     """
     paths = whole_number(paths, 0, "paths")
     if (levels := of_levels(source, new_data, options)) is not None:
-        _refuse_paths(levels[0], paths)
+        if isinstance(levels[0], Fit):
+            _refuse_paths(levels[0], paths)
         return decoded(*levels, paths, seed)
     whole = decodable(source, new_data, options)
     if isinstance(source, Model) or not is_judged(fit := Fit(source)):

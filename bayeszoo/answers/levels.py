@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayeszoo.answers.averages import Average, averaging, error_of_sum
+from bayeszoo.answers.averages import Average, averaging, by_points, error_of_sum
 from bayeszoo.answers.columns import moment_columns, with_reasons
 from bayeszoo.answers.judged import (
     Limits,
@@ -53,7 +53,10 @@ FEW = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class LevelsOfFit:
-    """Rows of which a fit says the levels, and draws or points of its parameters, (chain, draw, ...)."""
+    """Rows of which a fit says the levels, and draws or points of its parameters, (chain, draw, ...).
+
+    Of a model whose parameters are all known there is one point.
+    """
 
     model: LevelsInTime
     data: Data
@@ -62,9 +65,12 @@ class LevelsOfFit:
     is_independent: bool
 
     @classmethod
-    def of(cls, fit: Fit, data: Data) -> LevelsOfFit:
-        """Take the points of an exact fit, or the draws of another."""
-        model = fit.model
+    def of(cls, source: Fit | LevelsInTime, data: Data) -> LevelsOfFit:
+        """Take the points of an exact fit, the draws of another, or the parameters of a model that are all known."""
+        if isinstance(source, LevelsInTime):
+            known = {name: values[None] for name, values in source.known_parameters(data).items()}
+            return cls(source, data, *by_points(known, np.ones(1), np.ones(1)), is_independent=True)
+        fit, model = source, source.model
         assert isinstance(model, LevelsInTime)
         average, params = averaging(fit)
         if average.mass is not None and average.halved is not None and len(model.parts(data)) > 1:
@@ -147,10 +153,18 @@ class Mixed:
         return Moments.exact(self.whole.mean(), self.whole.std())
 
 
-def decoded(fit: Fit, data: Data, paths: int, seed: int | np.random.Generator) -> pd.DataFrame:
-    """Return the level of each row: `bz.decode` of a fit whose hidden state is a number."""
-    own = _decoded(fit, data, paths, seed)
-    return _judged(fit, data, own, _decoded(reference_of(fit), data, 0, seed)) if is_judged(fit) else own
+def decoded(source: Fit | LevelsInTime, data: Data, paths: int, seed: int | np.random.Generator) -> pd.DataFrame:
+    """Return the level of each row: `bz.decode` of a fit whose hidden state is a number, or of a model all known."""
+    own = _decoded(source, data, paths, seed)
+    if isinstance(source, LevelsInTime):
+        return _with_remarks(own, source, data)
+    return _judged(source, data, own, _decoded(reference_of(source), data, 0, seed)) if is_judged(source) else own
+
+
+def _with_remarks(frame: pd.DataFrame, model: LevelsInTime, data: Data) -> pd.DataFrame:
+    """Attach the remarks of a model without a fit, which would have said them."""
+    frame.attrs["remarks"] = [*model.remarks(None, data)]
+    return frame
 
 
 def _judged(fit: Fit, data: Data, own: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
@@ -189,8 +203,8 @@ def _judged_gaps(own: pd.DataFrame, known: pd.DataFrame, limits: Limits) -> Part
     )
 
 
-def _decoded(fit: Fit, data: Data, paths: int, seed: int | np.random.Generator) -> pd.DataFrame:
-    of = LevelsOfFit.of(fit, data)
+def _decoded(source: Fit | LevelsInTime, data: Data, paths: int, seed: int | np.random.Generator) -> pd.DataFrame:
+    of = LevelsOfFit.of(source, data)
     smoothed = of.mixture(lambda params: of.model.smoothed_parts(params, data))
     filtered = of.mixture(lambda params: of.model.filtered(params, data)).moments(np.inf)
     known, every, rows = smoothed.moments(np.inf), smoothed.quantiles(), len(data["y"])
@@ -258,17 +272,21 @@ def coming(fit: Fit, new_data: object, options: Options) -> Data | None:
     return rows
 
 
-def forecasted(fit: Fit, data: Data, steps: int, new: Data | None = None) -> pd.DataFrame:
-    """Return levels and rows after the last of each sequence: `bz.forecast` of such a fit.
+def forecasted(source: Fit | LevelsInTime, data: Data, steps: int, new: Data | None = None) -> pd.DataFrame:
+    """Return levels and rows after the last of each sequence: `bz.forecast` of such a fit or model.
 
     ``new`` are rows to come with their features, of which the first ``steps`` are taken.
     """
     if new is not None:
         if new.rows < steps:
             raise InputError(f"{steps} rows to come, and features of {new.rows}", "new_rows_unknown")
-        new = replace(new, arrays=fit.model.inputs.split(new, steps)[0])
-    own = _forecasted(fit, data, steps, new)
-    return _judged_ahead(fit, own, _forecasted(reference_of(fit), data, steps, new)) if is_judged(fit) else own
+        new = replace(new, arrays=(source if isinstance(source, LevelsInTime) else source.model).inputs.split(new, steps)[0])
+    own = _forecasted(source, data, steps, new)
+    if isinstance(source, LevelsInTime):
+        return _with_remarks(own, source, data)
+    if not is_judged(source):
+        return own
+    return _judged_ahead(source, own, _forecasted(reference_of(source), data, steps, new))
 
 
 def _judged_ahead(fit: Fit, own: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
@@ -287,11 +305,12 @@ def _judged_ahead(fit: Fit, own: pd.DataFrame, known: pd.DataFrame) -> pd.DataFr
     return frame
 
 
-def _forecasted(fit: Fit, data: Data, steps: int, new: Data | None) -> pd.DataFrame:
-    of = LevelsOfFit.of(fit, data)
+def _forecasted(source: Fit | LevelsInTime, data: Data, steps: int, new: Data | None) -> pd.DataFrame:
+    of = LevelsOfFit.of(source, data)
     parts = of.mixture(lambda params: of.model.parts_ahead(params, data, steps, new)).moments(np.inf)
     rows = of.mixture(lambda params: of.model.rows_ahead(params, data, steps, new))
-    known = rows.moments(fit.model.moments_below(data) if fit.kind != "point estimate" else np.inf)
+    is_averaged = isinstance(source, Fit) and source.kind != "point estimate"
+    known = rows.moments(of.model.moments_below(data) if is_averaged else np.inf)
     columns, names = sequences(data, steps), of.model.parts(data)
     size = len(parts.mean) // len(names)
     for i, part in enumerate(name for name in names if name != "signal"):  # which is the mean of the rows

@@ -227,7 +227,7 @@ def weak_units(case: Case) -> Check:
     """Weakly informative fields of converted data equal the converted fields of the data."""
     family, inputs, errors = type(case.model), case.model.inputs, [0.0]
     of_data = chosen_by_data(family.weak(case.data), ())  # else they are the textbook's
-    for factor, shift in ((1e3, 0.0), (0.01, 30.0)) if of_data else ():
+    for factor, shift in ((1e3, 0.0), (0.01, 30.0 * case.model.has_origin)) if of_data else ():
         converted = fields.in_units(family.weak(case.data), factor, shift)
         of_converted = family.weak(inputs.in_units(case.data, factor, shift))
         names = fields.hyperparameters(family)

@@ -69,6 +69,8 @@ def _show_components(frame: pd.DataFrame, whole: Document, digits: int | None) -
     _say_plugged_in(whole)
 
 
+KNOWN = "known tables"
+"""The method of answers that need no fit."""
 _FINEST = 0.001
 """The last digit of a share of a document that is printed."""
 _TOO_FAR = "withheld: some rows are too far from the draws"
@@ -114,7 +116,7 @@ def decode_command(
     else:
         kind = zoo.find(fit_file)
         source, new = kind(**fields.fields(kind)), table.read(kind, data)
-        whole = {"model": kind.name, "method": "known tables", "kind": "exact"}
+        whole = {"model": kind.name, "method": KNOWN, "kind": "exact"}
     frame = decode(source, new) if steps is None else forecast(source, steps, new)
     if "stationary" in frame.attrs:
         if plot is not None:
@@ -147,7 +149,10 @@ def _show_levels(frame: pd.DataFrame, whole: Document, digits: int | None) -> No
     elif _is_known(whole, "log_score"):
         value = whole["log_score"]
         score = with_error(value, whole["mcse_log_score"], nats(value, digits), digits)
-        console.print(f"Log density of the rows one step ahead {score}, at the parameters of the fit to all rows.")
+        which = "known parameters" if whole["method"] == KNOWN else "parameters of the fit to all rows"
+        console.print(f"Log density of the rows one step ahead {score}, at the {which}.")
+    for remark in whole.get("remarks", ()):
+        console.print(f"{remark}.")
     _say_plugged_in(whole)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from bayeszoo.data.inputs import first_rows
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.gaussian import given_all_others
+from bayeszoo.families.state_space.matrices import Matrices
 from bayeszoo.families.state_space.structure import SDS, SIGNAL, Structure
 from bayeszoo.foundation.named import Arrays, Params
 
@@ -52,10 +53,10 @@ class Components:
     X: np.ndarray
     sequence: np.ndarray
     m0: float
-    structure: Structure
+    structure: Structure | Matrices
 
     @classmethod
-    def of(cls, params: Params, data: Arrays, m0: float, structure: Structure) -> Self:
+    def of(cls, params: Params, data: Arrays, m0: float, structure: Structure | Matrices) -> Self:
         """Take standard deviations by name, by default 0, and the canonical arrays of a series."""
         sds = np.broadcast_arrays(*(np.asarray(params.get(name, 0.0), dtype=np.float64) for name in SDS))
         flat = np.array([values.reshape(-1) for values in sds])

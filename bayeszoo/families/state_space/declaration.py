@@ -10,6 +10,7 @@ import pymc as pm
 import pytensor.tensor as pt
 
 from bayeszoo.data.inputs import starts as starts_of
+from bayeszoo.families.state_space.matrices import Matrices
 from bayeszoo.families.state_space.structure import SDS, Structure
 from bayeszoo.likelihoods.ops.kalman import level_log_likelihood, structural_log_likelihood
 
@@ -47,7 +48,7 @@ def _with_gaps(deviations: np.ndarray) -> pt.TensorVariable:
 
 
 def structural(
-    outer: Mapping[str, object], data: Mapping[str, np.ndarray], m0: float, structure: Structure
+    outer: Mapping[str, object], data: Mapping[str, np.ndarray], m0: float, structure: Structure | Matrices
 ) -> pt.TensorVariable:
     """Return the log density of the rows given standard deviations by name, by default 0."""
     q, r = pt.stack([outer.get(name, np.float64(0.0)) for name in SDS][:-1]), outer.get("r", np.float64(0.0))

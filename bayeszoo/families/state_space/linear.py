@@ -139,11 +139,11 @@ class LinearGaussianModel(SeriesOfParts, family=True):
 
     def levels(self, params: Params, data: Arrays) -> Components:
         """Return the rows and their states at standard deviations."""
-        return Components.of({**params, **self.known_sds}, without_features(data), 0.0, self.structure(data))
+        return Components.of({**self.known_sds, **params}, without_features(data), 0.0, self.structure(data))
 
     def rows_about(self, params: Params, means: RowLaw) -> RowLaw:
         """Return the normal distribution of rows given that of their means, with r^2 added to the variances."""
-        return super().rows_about({**params, **self.known_sds}, means)
+        return super().rows_about({**self.known_sds, **params}, means)
 
     def parts_ahead(self, params: Params, data: Arrays, steps: int, new: Arrays | None = None) -> RowLaw:
         """Return the distribution of each part after each sequence."""
@@ -185,10 +185,17 @@ class LinearGaussianModel(SeriesOfParts, family=True):
         return rows
 
     def remarks(self, stats: Statistics, data: Arrays) -> tuple[str, ...]:
-        """Say that the state grows without bound."""
-        growth = self.structure(data).growth
-        line = f"A has an eigenvalue of size {growth:.4g}: the state grows without bound, as do intervals of forecasts"
-        return (*super().remarks(stats, data), *[line] * (growth > UNSTABLE))
+        """Say that the state grows without bound, and that rows do not determine all of it."""
+        matrices, d = self.structure(data), len(self.C)
+        growth, lines = matrices.growth, []
+        if growth > UNSTABLE:
+            lines += [
+                f"A has an eigenvalue of size {growth:.4g}: the state grows without bound, as do intervals of forecasts"
+            ]
+        if matrices.seen < d:
+            of_rows = f"rows determine {matrices.seen} of {d} directions of the state (the rank of C, C A, ..)"
+            lines += [f"{of_rows}, and say nothing of the others"]
+        return (*super().remarks(stats, data), *lines)
 
 
 def without_features(data: Arrays) -> dict[str, np.ndarray]:

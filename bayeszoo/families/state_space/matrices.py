@@ -85,6 +85,11 @@ class Matrices:
         """The largest absolute eigenvalue of A."""
         return float(np.max(np.abs(np.linalg.eigvals(self.A))))
 
+    @property
+    def seen(self) -> int:
+        """The number of directions of the state that rows determine: the rank of C, C A, C A^2, ..."""
+        return int(np.linalg.matrix_rank(self.responses(len(self.C))))
+
     def responses(self, rows: int) -> np.ndarray:
         """Return the responses C A^t of the mean of rows to a state t rows before, (rows, d)."""
         responses = [self.C]
@@ -122,15 +127,21 @@ def places(sequence: np.ndarray) -> np.ndarray:
 
 
 def table(value: object, name: str, shape: tuple[int, ...]) -> np.ndarray:
-    """Return a table of known numbers of a user, of a shape in which -1 stands for any length > 0; or refuse it."""
+    """Return a table of known numbers of a user, of a shape in which -1 stands for any length > 0; or refuse it.
+
+    One number stands for a table of one entry.
+    """
     try:
         numbers = np.array(value, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError(f"{name} must be lists of numbers of equal length, got {value!r}", "wrong_type") from None
+    if not numbers.ndim and set(shape) <= {-1, 1}:
+        numbers = numbers.reshape((1,) * len(shape))
     sizes = tuple(size if asked == -1 else asked for size, asked in zip(numbers.shape, shape, strict=False))
     if numbers.shape != sizes or len(numbers.shape) != len(shape) or not numbers.size:
-        asked = " x ".join("d" if size == -1 else str(size) for size in shape)
-        raise InputError(f"{name} is {' x '.join(map(str, numbers.shape)) or 'one number'}, not {asked}", "wrong_shape")
+        asked = " x ".join("d" if size == -1 else str(size) for size in shape) or "one number"
+        line = f"{name} has the shape {' x '.join(map(str, numbers.shape)) or 'of one number'}, not {asked}"
+        raise InputError(line, "wrong_shape", hint="A and Q are d x d, and C has d numbers")
     if not np.isfinite(numbers).all():
         raise InputError(f"{name} must be finite, got {value!r}", "out_of_range")
     return numbers

@@ -16,6 +16,8 @@ from bayeszoo.answers.levels import coming
 from bayeszoo.data.inputs import starts
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import Untrustworthy
+from bayeszoo.foundation.named import Options
+from bayeszoo.model.base import Model
 from bayeszoo.plots.style import panels, short
 from bayeszoo.results.stored import Fit
 
@@ -27,20 +29,25 @@ if TYPE_CHECKING:
 
 MOST_STEPS = 12
 """Most rows that are forecast by default, which is a tenth of the series."""
-OTHERS = ("slope", "season", "features")
-"""Components of rows other than the level, with a panel each."""
+NO_PANEL = ("sd_filtered", "sd_signal")
+"""Columns without a panel of their own."""
 _DARK, _PALE, _NEXT = "#1f4e79", "#9dbbd8", "#b5651d"
 
 
 def plot_levels(
-    tree: xr.DataTree, new_data: object = None, *, steps: int | None = None, truth: Any = None, **options: Any
+    tree: xr.DataTree | Model,
+    new_data: object = None,
+    *,
+    steps: int | None = None,
+    truth: Any = None,
+    **options: Any,
 ) -> Figure:
     """Draw a series, its level given all rows with a 95% band, and for a single sequence a forecast.
 
     Parameters
     ----------
     tree, new_data, **options
-        As for `decode`, with a fit whose hidden state is a number, such as `local_level`; or as for `forecast`.
+        As for `decode`, where the hidden state is a number, such as for `local_level`; or as for `forecast`.
     steps : int, optional
         Number of rows to forecast; by default a tenth of the series, at most 12, or none with features.
     truth : array_like of shape (rows,), optional
@@ -57,13 +64,12 @@ def plot_levels(
     Untrustworthy, InputError, NumericalError
         As for `decode` and `forecast`.
     """
-    fit = Fit(tree)
-    ahead = coming(fit, new_data, options)
+    ahead = None if isinstance(tree, Model) else coming(Fit(tree), new_data, options)
     new_data, future = (None, ahead) if ahead is not None else (new_data, new_data)
     steps = steps or (None if ahead is None else ahead.rows)
     frame = decode(tree, new_data, **options)
-    data = fit.data if new_data is None else read(fit.model, new_data, new=True, like=fit.like, **options)
-    others = [part for part in OTHERS if part in frame]
+    data, title = _described(tree, new_data, options)
+    others = [name[3:] for name in map(str, frame) if name.startswith("sd_") and name not in NO_PANEL]
     figure, (axes, *below) = panels(1 + len(others), 10, 3.6 if not others else 2.6, 1)
     rows, first = frame.index.to_numpy(), starts(data["sequence"])
     for begin, end in zip(first, np.append(first[1:], len(rows)), strict=True):
@@ -91,8 +97,17 @@ def plot_levels(
     axes.legend(
         handles.values(), handles, fontsize="small", loc="lower left", bbox_to_anchor=(0, 1), ncols=5, frameon=False
     )
-    figure.suptitle(f"{fit.model.name}, {fit.method} ({fit.kind})", fontsize="medium", x=0.99, ha="right")
+    figure.suptitle(title, fontsize="medium", x=0.99, ha="right")
     return figure
+
+
+def _described(source: xr.DataTree | Model, new_data: object, options: Options) -> tuple[Data, str]:
+    """Return the rows that are drawn, and the title: the model, and the method of the fit."""
+    if isinstance(source, Model):
+        return read(source, new_data, **options), f"{source.name}, known tables (exact)"
+    fit = Fit(source)
+    data = fit.data if new_data is None else read(fit.model, new_data, new=True, like=fit.like, **options)
+    return data, f"{fit.model.name}, {fit.method} ({fit.kind})"
 
 
 def _draw_level(axes: Axes, frame: pd.DataFrame, rows: np.ndarray) -> None:
