@@ -305,7 +305,7 @@ OF_COLUMNS = ("gaussian_mean_vector", "normal_inverse_wishart", "gaussian_mixtur
 OF_COLUMNS += ("bayesian_pca",)
 """Whose predictive checks are of each column."""
 REFUSED += ("bayesian_pca", "multinomial_mixture", "hmm_categorical")
-SERIES = ("hmm_gaussian", "hmm_poisson", "local_level", "structural_series")
+SERIES = ("hmm_gaussian", "hmm_poisson", "local_level", "structural_series", "linear_gaussian")
 """Whose rows are predicted from those before, and not drawn anew: tests/test_one_ahead.py."""
 REFUSED += ("softmax_regression", "naive_bayes", "gaussian_discriminant", "latent_class", "naive_bayes_text")
 REFUSED += ("tree_network", "dp_mixture", "gaussian_mean_vector")

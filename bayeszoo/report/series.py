@@ -11,6 +11,7 @@ _OF_SERIES: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (("local_level",), "ljung_box_p", "structural_series, with seasons or a slope"),
     (("hmm_",), "ljung_box_p", "local_level or structural_series, whose level drifts"),
     (("structural_series",), "ljung_box_p", "another period (--set period=4), or linear_regression --lags"),
+    (("linear_gaussian",), "ljung_box_p", "other matrices (--set A, Q), or structural_series"),
     (
         ("local_level", "structural_series"),
         "extreme_p",
