@@ -280,7 +280,8 @@ def forecasted(source: Fit | LevelsInTime, data: Data, steps: int, new: Data | N
     if new is not None:
         if new.rows < steps:
             raise InputError(f"{steps} rows to come, and features of {new.rows}", "new_rows_unknown")
-        new = replace(new, arrays=(source if isinstance(source, LevelsInTime) else source.model).inputs.split(new, steps)[0])
+        model = source if isinstance(source, LevelsInTime) else source.model
+        new = replace(new, arrays=model.inputs.split(new, steps)[0])
     own = _forecasted(source, data, steps, new)
     if isinstance(source, LevelsInTime):
         return _with_remarks(own, source, data)
