@@ -1,4 +1,4 @@
-"""Which component does each row belong to? Probabilities averaged over a fit's draws, and the label of least loss."""
+"""Component probabilities of each row, averaged over a fit's draws, and the label of least expected loss."""
 
 from __future__ import annotations
 
@@ -40,22 +40,20 @@ if TYPE_CHECKING:
 
 _ANSWER = "assignments by it"
 _HELD = 2**24
-"""Probabilities that are held at once for their Monte Carlo errors."""
+"""Most probabilities held at once for their Monte Carlo errors."""
 
 
 def rows_asked(fit: Fit, new_data: object, options: Options, quantity: str = "component") -> Data:
-    """Return the rows of the fit, or new ones, which must have an outcome: of them ``quantity`` is to be inferred."""
+    """Return the rows of the fit, or new ones, which must have an outcome from which to infer ``quantity``."""
     if new_data is None:
         if options:
-            raise InputError(
-                f"{next(iter(options))} is an option for reading a table, and no table is given", "option_needs_data"
-            )
+            problem = f"{next(iter(options))} is an option for reading a table, and no table is given"
+            raise InputError(problem, "option_needs_data")
         return fit.data
     data = read(fit.model, new_data, new=True, like=fit.like, **options)
     if not fit.model.inputs.has_outcome(data):
-        raise InputError(
-            f"the new rows have no outcome, from which their {quantity} could be inferred", "missing_outcome"
-        )
+        problem = f"the new rows have no outcome, from which their {quantity} could be inferred"
+        raise InputError(problem, "missing_outcome")
     return data
 
 
@@ -63,8 +61,8 @@ def rows_asked(fit: Fit, new_data: object, options: Options, quantity: str = "co
 class Assignments:
     """The mean over draws of the probability of each row's component, and its Monte Carlo error, shape (rows, K).
 
-    The errors of the expected loss, shape (rows,), and of its sum are those of the labels that were chosen.
-    The probability is NaN where at some draw no component can give the row, the error of a point estimate.
+    The errors of the expected loss, shape (rows,), and of its sum are for the chosen labels. The probability is NaN if
+    the row is impossible under all components at some draw; the errors of a point estimate are NaN.
     """
 
     probability: np.ndarray
@@ -74,15 +72,15 @@ class Assignments:
 
     @property
     def label(self) -> np.ndarray:
-        """The most probable component, counted from 0, shape (rows,): no other label has a smaller expected 0-1 loss.
+        """The most probable component, counted from 0, shape (rows,), which has the smallest expected 0-1 loss.
 
-        Of equally probable ones the first; where the probabilities are NaN it means nothing.
+        Ties go to the first; the label is meaningless if the probabilities are NaN.
         """
         return np.argmax(self.probability, axis=1)
 
     @classmethod
     def of_draws(cls, held: np.ndarray) -> Assignments:
-        """Average the probabilities (chain, draw, rows, K) of draws, or of batches of these."""
+        """Average the probabilities (chain, draw, rows, K) of draws, or of batches of draws."""
         mean = held.mean(axis=(0, 1))
         label = np.argmax(mean, axis=1)
         losses = np.sum(held, axis=3, where=np.arange(mean.shape[1]) != label[:, None])
@@ -92,24 +90,24 @@ class Assignments:
 
     @property
     def impossible(self) -> np.ndarray:
-        """Which rows no component can give, shape (rows,)."""
+        """Which rows are impossible under all components, shape (rows,)."""
         return np.isnan(self.probability).any(axis=1)
 
     @property
     def expected_loss(self) -> np.ndarray:
-        """The probability that the label is wrong, shape (rows,): that of the other components."""
+        """The probability that the label is wrong, shape (rows,)."""
         others = np.arange(self.probability.shape[1]) != self.label[:, None]
         return np.sum(self.probability, axis=1, where=others)
 
     def only(self, shown: np.ndarray) -> Assignments:
-        """Return the assignments of some rows; those of the others are NaN."""
+        """Return the assignments with NaN for rows that are not ``shown``."""
         probability, mcse = (np.where(shown[:, None], values, np.nan) for values in (self.probability, self.mcse))
         of_loss = np.where(shown, self.mcse_expected_loss, np.nan)
         return replace(self, probability=probability, mcse=mcse, mcse_expected_loss=of_loss)
 
     @property
     def expected_errors(self) -> float:
-        """The expected number of wrong labels, among rows that some component can give."""
+        """The expected number of wrong labels among possible rows."""
         return float(self.expected_loss[~self.impossible].sum())
 
 
@@ -117,8 +115,8 @@ class Assignments:
 class Latents:
     """Posterior mean of each row's latent number and its Monte Carlo standard error, of shape (rows,).
 
-    ``sd_of_means`` is the standard deviation over draws of its mean given the parameters; what is not known of it when
-    the parameters are is not in it. It and the error are NaN of a point estimate.
+    ``sd_of_means`` is the standard deviation over draws of its mean given the parameters, without its variance given
+    the parameters. It and the error are NaN for a point estimate.
     """
 
     mean: np.ndarray
@@ -126,7 +124,7 @@ class Latents:
     mcse: np.ndarray
 
     def only(self, shown: np.ndarray) -> Latents:
-        """Return the means of some rows; those of the others are NaN."""
+        """Return the means with NaN for rows that are not ``shown``."""
         return Latents(*(np.where(shown, values, np.nan) for values in (self.mean, self.sd_of_means, self.mcse)))
 
 
@@ -136,29 +134,29 @@ def assign(tree: xr.DataTree, new_data: object = None, **options: Any) -> pd.Dat
     Parameters
     ----------
     tree : xarray.DataTree
-        What `fit` returned, of a model with latent variables. Components are called as in its draws.
+        What `fit` returned for a model with latent variables. Components have the labels of its draws.
     new_data : Data or anything that `read` takes, optional
         Further rows, with their outcome; by default those of the fit.
     **options
-        Of `read`.
+        Options of `read`.
 
     Returns
     -------
     pandas.DataFrame
-        One row a data row, numbered as in the table read; ``item``, where items are rated. ``component``: the label of
+        One row per data row, numbered as in the table read; ``item``, if items are rated. ``component``: the label of
         the most probable component, which has the smallest expected 0-1 loss; ``expected_loss``: the probability that
-        it is wrong; then ``p[1]``, ...: the probability of each component, and ``mcse[1]``, ...: its Monte Carlo
-        standard error (NaN of a point estimate).
-        ``mcse_expected_loss`` is that of the loss. ``attrs["expected_errors"]`` is the expected number of rows with a
-        wrong label, and ``mcse_expected_errors`` its error. All is NaN of a row that no
-        component can give at some draw, such as a document with a word that an estimate gives probability 0;
-        ``attrs["impossible"]`` lists these rows. Rows of an approximation some of whose parameters are off are NaN
-        where draws of the posterior do not agree, and the column ``withheld`` says so. Of a latent variable that is a
-        number instead ``mean``, ``sd_of_means`` (over draws, of its mean given the parameters) and ``mcse_mean``.
+        it is wrong, and ``mcse_expected_loss``; then ``p[1]``, ...: the probability of each component, and ``mcse[1]``,
+        ...: its Monte Carlo standard error (NaN for a point estimate).
+        ``attrs["expected_errors"]`` is the expected number of rows with a wrong label, and ``mcse_expected_errors`` its
+        error. A row that is impossible under all components at some draw, such as a document with a word of estimated
+        probability 0, is NaN; ``attrs["impossible"]`` lists these rows. If parameters of an approximation are off, rows
+        are NaN where draws of the posterior do not agree, and the column ``withheld`` says so. For a numeric latent
+        variable the columns are ``mean``, ``sd_of_means`` (over draws, of its mean given the parameters) and
+        ``mcse_mean``.
 
     Notes
     -----
-    A point estimate is plugged in: its probabilities do not know how uncertain the parameters are.
+    A point estimate is plugged in: its probabilities ignore the uncertainty of the parameters.
 
     Raises
     ------
@@ -187,14 +185,14 @@ def assign(tree: xr.DataTree, new_data: object = None, **options: Any) -> pd.Dat
         return _frame(model, data, own)
     agreement = _agreement(fit, own, assignments(model, numbered_reference(fit, model, _ANSWER), data))
     frame = _frame(model, data, own.only(agreement.shown), agreement.shown)
-    what = "probabilities" if isinstance(own, Assignments) else "mean"
-    frame = with_reasons(frame, np.where(agreement.shown, "", f"{what}: {FAR}").astype(object))
+    columns = "probabilities" if isinstance(own, Assignments) else "mean"
+    frame = with_reasons(frame, np.where(agreement.shown, "", f"{columns}: {FAR}").astype(object))
     frame.attrs["judged"] = agreement.line
     return frame
 
 
 def numbered_reference(fit: Fit, model: Latent, answer: str) -> Params:
-    """Return draws of the posterior with components numbered as the fit's; raise if they have no such numbers."""
+    """Return draws of the posterior with the component numbers of the fit, or raise `Untrustworthy`."""
     if (draws := numbered_draws(fit, model)) is None:
         refuse(fit, answer)
     assert draws is not None
@@ -202,7 +200,7 @@ def numbered_reference(fit: Fit, model: Latent, answer: str) -> Params:
 
 
 def numbered_draws(fit: Fit, model: Latent) -> Params | None:
-    """Return draws of the posterior with components numbered as the fit's, if they agree what the components are."""
+    """Return draws of the posterior with the component numbers of the fit; None if they disagree about components."""
     draws = reference_of(fit).draws()
     if not is_symmetric(model):
         return draws
@@ -212,42 +210,42 @@ def numbered_draws(fit: Fit, model: Latent) -> Params | None:
     return numbered_as(model, ordered.draws, np.asarray(pattern), fit.observed)[0]
 
 
-def _agreement(fit: Fit, own: Assignments | Latents, known: Assignments | Latents) -> Agreement:
+def _agreement(fit: Fit, own: Assignments | Latents, reference: Assignments | Latents) -> Agreement:
     """Compare each row's probabilities, or mean, with those by draws of the posterior."""
     limits = limits_of(fit)
-    if isinstance(own, Assignments) and isinstance(known, Assignments):
-        agree = (probabilities_agree(own, known, limits) & (own.label == known.label)) | own.impossible
-        known_rows = agree & ~own.impossible
-        gap = np.abs(own.probability - known.probability)[known_rows].max(initial=0.0)
+    if isinstance(own, Assignments) and isinstance(reference, Assignments):
+        agree = (probabilities_agree(own, reference, limits) & (own.label == reference.label)) | own.impossible
+        possible = agree & ~own.impossible
+        gap = np.abs(own.probability - reference.probability)[possible].max(initial=0.0)
         line = line_within(agree, f": probabilities within {gap:.2g} of the posterior's", limits)
     else:
         assert isinstance(own, Latents)
-        assert isinstance(known, Latents)
+        assert isinstance(reference, Latents)
         with np.errstate(divide="ignore", invalid="ignore"):
-            mean, ratio = (own.mean - known.mean) / known.sd_of_means, own.sd_of_means / known.sd_of_means
-        agree = limits.moments_agree((own.mean, own.sd_of_means), (known.mean, known.sd_of_means))
+            mean, ratio = (own.mean - reference.mean) / reference.sd_of_means, own.sd_of_means / reference.sd_of_means
+        agree = limits.moments_agree((own.mean, own.sd_of_means), (reference.mean, reference.sd_of_means))
         line = line_of(agree, mean, ratio, limits)
     if not agree.any():
         refuse(fit, _ANSWER)
     return Agreement(agree, line)
 
 
-def _apart(own: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Return the largest error of a row's probabilities, in sd of the event."""
+def _apart(own: np.ndarray, reference: np.ndarray) -> np.ndarray:
+    """Return the largest error of each row's probabilities, in sds of a Bernoulli variable."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        error = np.abs(own - known) / np.sqrt(np.maximum(known * (1 - known), 0.0))
-    return np.asarray(np.where(own == known, 0.0, error).max(axis=1))
+        error = np.abs(own - reference) / np.sqrt(np.maximum(reference * (1 - reference), 0.0))
+    return np.asarray(np.where(own == reference, 0.0, error).max(axis=1))
 
 
-def probabilities_agree(own: Assignments, known: Assignments, limits: Limits) -> np.ndarray:
-    """Compare rows by their probabilities, whose tails are compared as normal scores."""
-    near = _apart(own.probability, known.probability) <= limits.mean
-    tails = limits.scores_agree(_scores(own.probability), _scores(known.probability)).all(axis=1)
+def probabilities_agree(own: Assignments, reference: Assignments, limits: Limits) -> np.ndarray:
+    """Return the rows whose probabilities agree, those near 0 and 1 as normal scores."""
+    near = _apart(own.probability, reference.probability) <= limits.mean
+    tails = limits.scores_agree(_scores(own.probability), _scores(reference.probability)).all(axis=1)
     return np.asarray(near & tails)
 
 
 def _scores(p: np.ndarray) -> np.ndarray:
-    """Return probabilities (rows, K) as normal scores, those near 1 by what the others have."""
+    """Return probabilities (rows, K) as normal scores; those near 1 from the sum of the others."""
     others = np.stack([np.delete(p, k, axis=1).sum(axis=1) for k in range(p.shape[1])], axis=1)
     return np.asarray(np.where(p < 0.5, scipy.special.ndtri(p), -scipy.special.ndtri(np.minimum(others, 1.0))))
 
@@ -255,19 +253,19 @@ def _scores(p: np.ndarray) -> np.ndarray:
 def assignments(
     model: Latent, params: Params, data: Arrays, function: Callable[[Params, Arrays], object] | None = None
 ) -> Assignments | Latents:
-    """Average the latent variables' distribution given the parameters over draws of these, shape (chain, draw, ...).
+    """Average the latent variables' distribution over draws (chain, draw, ...) of the parameters.
 
-    The labels of components must be in the same order in all draws. Another ``function`` of parameters and data may
-    take the place of ``model.component_probabilities``. Where the probabilities of all draws do not fit into memory,
-    ArviZ gets the means of batches of draws. Raises `NumericalError` where a draw gives a row what are no numbers.
+    The labels of components must be in the same order in all draws. A ``function`` of parameters and data may replace
+    ``model.component_probabilities``. If the probabilities of all draws do not fit into memory, errors come from the
+    means of batches of draws. Raises `NumericalError` if the probabilities of a row are not finite.
     """
     chains, draws = np.shape(next(iter(params.values())))[:2]
     held, squares, origin, batches = np.empty(0), np.zeros(1), np.zeros(1), draws
-    for some, values in in_chunks(model, flat(params), data, function):
-        if not some.start:
+    for block, values in in_chunks(model, flat(params), data, function):
+        if not block.start:
             batches, origin = _batches(chains, draws, values[0].size), values[0]
             held = np.zeros((chains * batches, *values.shape[1:]))
-        batch = np.arange(some.start, some.stop) * batches // draws
+        batch = np.arange(block.start, block.stop) * batches // draws
         starts = np.flatnonzero(np.diff(batch, prepend=-1))
         held[batch[starts]] += np.add.reduceat(values, starts, axis=0)
         squares = squares + np.sum(np.square(values - origin), axis=0)
@@ -282,13 +280,13 @@ def assignments(
 
 
 def _batches(chains: int, draws: int, cells: int) -> int:
-    """Return into how many batches of equal size the draws of each chain are put: as many as memory allows."""
+    """Return the number of equal batches of each chain's draws: as many as memory allows."""
     divisors = (size for size in range(1, draws + 1) if draws % size == 0)
     return next((draws // size for size in divisors if chains * (draws // size) * cells <= _HELD), 1)
 
 
 def _names_of_rows(model: Latent, data: Data) -> dict[str, np.ndarray]:
-    """Return the names of items or documents, where rows have any: a file need not hold them in order."""
+    """Return the names of items or documents, if rows have any: a file need not hold them in order."""
     axis = model.inputs.row_names
     return {} if axis is None or axis not in data else {axis: data[axis]}
 
@@ -299,9 +297,8 @@ def _frame(model: Latent, data: Data, assigned: Assignments | Latents, shown: An
     axis, numbered = exchangeable_axis(model) or model.component_axis, np.arange(1, assigned.probability.shape[1] + 1)
     labels, hidden = np.asarray(model.coords(data).get(axis, numbered)), assigned.impossible
     component = labels[assigned.label]
-    component = (
-        component.astype(object) if hidden.any() and component.dtype.kind == "U" else component
-    )  # NaN is no text
+    if hidden.any() and component.dtype.kind == "U":  # NaN is no text
+        component = component.astype(object)
     columns = _names_of_rows(model, data)
     columns |= {"component": np.where(hidden, np.nan, component) if hidden.any() else component}
     columns |= {"expected_loss": np.where(hidden, np.nan, assigned.expected_loss)}
@@ -316,7 +313,7 @@ def _frame(model: Latent, data: Data, assigned: Assignments | Latents, shown: An
 
 
 def by_row(columns: Params, data: Data, axis: str | None = None, labels: Any = None) -> pd.DataFrame:
-    """Make a table of columns of shape (rows,), or of shape (rows, labels) along an axis; its index names both."""
+    """Return a table of columns of shape (rows,), or (rows, labels) along an axis; its index names both."""
     import pandas as pd
 
     rows = pd.Index(data.numbers, name="row")
@@ -325,5 +322,5 @@ def by_row(columns: Params, data: Data, axis: str | None = None, labels: Any = N
 
 
 def labelled(name: str, labels: Iterable[Any], values: np.ndarray) -> dict[str, np.ndarray]:
-    """Call the first columns of ``values``, shape (rows, columns), by the labels: ``p[1]``, ``p[2]``, ..."""
+    """Return the first columns of ``values``, shape (rows, columns), named by the labels: ``p[1]``, ``p[2]``, ..."""
     return {f"{name}[{label}]": column for label, column in zip(labels, values.T, strict=False)}

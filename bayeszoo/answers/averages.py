@@ -1,7 +1,7 @@
-"""Means over the posterior: over draws or by quadrature, given all rows, or for each row given all the others.
+"""Posterior means over draws or by quadrature: given all rows, or for each row given the others.
 
-A row is left out of draws by Pareto-smoothed importance weights (Vehtari, Gelman and Gabry 2017), and of the points of
-a quadrature by dividing the mass of each by what it gives the row.
+A row is left out of draws by Pareto-smoothed importance weights (Vehtari, Gelman and Gabry 2017), and of a quadrature
+by dividing the mass of each point by the density of the row there.
 """
 
 from __future__ import annotations
@@ -29,27 +29,26 @@ PSIS, QUADRATURE = "leave-one-out, PSIS", "leave-one-out, quadrature"
 CLOSED_FORM = "leave-one-out, closed form"
 WEIGHED_PSIS = f"{PSIS} of draws weighed to the posterior"
 APPROXIMATE_PSIS = f"{PSIS} of draws of the approximation, whose own error no figure here contains"
-"""What predictions of rows that are left out rest on.
+"""How predictions leave rows out.
 
-Draws of an approximation have weights by which they are draws of the posterior. Where these are not known, as of many
-parameters, rows of high leverage may be off by many of the Monte Carlo errors.
+Draws of an approximation are weighed to the posterior. Where these weights are unknown, as with many parameters, rows
+of high leverage may be off by many Monte Carlo errors.
 """
 _OUTSKIRTS, _MOST_BEYOND = 1e-17, 1e-9
-"""Mass of points of a quadrature given all rows that are the last before the grid ends, and how much of the mass given
-all rows but one these may have."""
+"""Mass given all rows below which a point is at the edge of the grid, and the largest edge mass without a row."""
 _ROUNDING = 1e-14
-"""Relative differences of draws that are none."""
+"""Relative differences of draws up to which they are equal."""
 _TINY = -1e300
 """In place of log 0, which the fit of a tail cannot take."""
 
 
 @dataclass(frozen=True, eq=False)
 class Average:
-    """How means over the posterior are taken of values (chain, draw, ...): over draws, or by quadrature.
+    """How posterior means of values (chain, draw, ...) are taken: over draws, or by quadrature.
 
-    The points of a quadrature stand for the draws of one chain, and each has its ``mass``, and one on half the grid.
-    Of a sampler's ``draws`` it matters how far they depend on each other. ``log_ratio`` (chain, draw) are the logs of
-    posterior over approximation, up to a constant, of draws of an approximation.
+    The points of a quadrature stand for the draws of one chain; ``mass`` and ``halved`` are their probabilities on the
+    grid and on half of it. ``draws`` show how far a sampler's draws depend on each other. ``log_ratio`` (chain, draw)
+    is the log of posterior over approximation at the draws of an approximation, up to a constant.
     """
 
     kind: str
@@ -65,7 +64,7 @@ class Average:
 
     @property
     def basis(self) -> str:
-        """What predictions of rows that are left out rest on."""
+        """How predictions leave rows out."""
         if self.mass is not None:
             return QUADRATURE
         if self.kind == "approximate":
@@ -73,7 +72,7 @@ class Average:
         return PSIS
 
     def log_weights(self, size: int) -> np.ndarray:
-        """Return the log probability of each of N draws or points."""
+        """Return the log probability of each of ``size`` draws or points."""
         return np.full(size, -math.log(size)) if self.mass is None else np.log(self.mass)
 
     def mean(self, values: np.ndarray) -> np.ndarray:
@@ -92,7 +91,8 @@ class Average:
     def log_means(self, log_p: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the logs of means of probabilities or densities (chain, draw, *shape), and their errors.
 
-        NaN where not ``seen``, of that shape, and where few draws carry the mean.
+        Only the entries that ``seen``, of that shape, marks are computed. The others are NaN, and so are means that few
+        draws carry.
         """
         value, error = np.full(seen.shape, np.nan), np.full(seen.shape, np.nan)
         if self.mass is not None and self.halved is not None:
@@ -105,14 +105,14 @@ class Average:
         return value, error
 
     def without(self, log_p: np.ndarray) -> LeftOut:
-        """Return how means are taken given all rows but each one, whose log densities are (chain, draw, rows)."""
+        """Return how means without each row are taken, by the log densities of the rows, (chain, draw, rows)."""
         if self.mass is not None and self.halved is not None:
             log_weights, of_half = (masses_without(mass, log_p[0]) for mass in (self.mass, self.halved))
             unknown = np.full(log_p.shape[-1], np.nan)
             is_known = np.isfinite(log_weights).any(axis=0)
             return LeftOut(self.kind, log_weights[None], of_half[None], unknown, is_known, np.ones_like(unknown))
         of_rows = log_p.reshape(-1, log_p.shape[-1])
-        if self.log_ratio is not None:  # which turn draws of the approximation into draws of the posterior
+        if self.log_ratio is not None:  # weights turn draws of the approximation into draws of the posterior
             of_rows = of_rows - self.log_ratio.reshape(-1, 1)
         flat, k_hat = importance(of_rows, self.efficiency)
         is_known = k_hat <= self.k_hat_limit(len(flat))
@@ -120,25 +120,25 @@ class Average:
 
     @cached_property
     def are_of_posterior(self) -> bool:
-        """Whether draws are of the posterior itself, as of an approximation that equals it; its weights are alike."""
+        """Whether draws are of the posterior itself; an approximation that equals it has equal weights."""
         return self.log_ratio is None or pareto_k(self.log_ratio.ravel()) == -math.inf
 
     def k_hat_limit(self, size: int) -> float:
-        """Return the Pareto shape of weights of N draws up to which means and their errors are relied on."""
+        """Return the largest Pareto shape of the weights of ``size`` draws at which means and errors are reliable."""
         return k_hat_limit(size) if self.are_of_posterior else min(k_hat_limit(size), GOOD_K_HAT)
 
     def inflation(self, k_hat: np.ndarray) -> np.ndarray:
-        """Return by how much errors are larger than their formula, by the Pareto shape of the weights.
+        """Return the ratio of true errors to their formula, by the Pareto shape of the weights.
 
         Few draws of an approximation carry most of the weight, and the formula does not see those that were not drawn.
         Measured on 75 fits by `laplace` against closed forms: at shapes of .3 to .5 errors are 1.4 times the formula's,
-        above .5 up to twice; of draws of the posterior itself they are its own.
+        above .5 up to twice. For draws of the posterior itself the ratio is 1.
         """
         shape = np.clip(k_hat, 0, GOOD_K_HAT)
         return np.ones_like(shape) if self.are_of_posterior else 1 / (1 - shape)
 
     def shares(self) -> np.ndarray:
-        """Return the weights (chain, draw) by which draws are of the posterior, of mean 1; or 1 where they all are."""
+        """Return weights (chain, draw), of mean 1, that turn draws into draws of the posterior; 1 if they are."""
         if self.log_ratio is None:
             return np.ones(())
         weights = np.exp(diagnostics.smoothed_weights(-self.log_ratio.ravel())[0])
@@ -147,10 +147,10 @@ class Average:
 
 @dataclass(frozen=True, eq=False)
 class LeftOut:
-    """How means over the posterior given all rows but each one are taken, by log weights (chain, draw, rows).
+    """How posterior means without each row are taken, by log weights (chain, draw, rows).
 
-    ``of_half`` are those of half the grid of a quadrature, ``k_hat`` (rows,) the Pareto shapes of those of draws,
-    ``is_known`` marks the rows whose means can be trusted, and ``inflation`` (rows,) is as `Average.inflation` returns.
+    ``of_half`` are the log weights on half the grid of a quadrature, ``k_hat`` (rows,) the Pareto shapes of the weights
+    of draws, ``is_known`` marks the rows whose means are reliable, ``inflation`` (rows,) is that of `Average`.
     """
 
     kind: str
@@ -162,52 +162,52 @@ class LeftOut:
 
     def mean(self, values: np.ndarray) -> np.ndarray:
         """Return the mean of values (chain, draw, rows, ...)."""
-        return np.sum(_beside(np.exp(self.log_weights), values) * values, axis=(0, 1))
+        return np.sum(_with_axes(np.exp(self.log_weights), values) * values, axis=(0, 1))
 
     def error(self, values: np.ndarray) -> np.ndarray:
         """Return the Monte Carlo error of the mean, or what halving the grid changes."""
         mean = self.mean(values)
         if self.of_half is not None:
-            return np.abs(mean - np.sum(_beside(np.exp(self.of_half), values) * values, axis=(0, 1)))
-        size = values.shape[0] * values.shape[1]  # by how much each draw moves the mean, to first order
-        influence = size * _beside(np.exp(self.log_weights), values) * (values - mean)
+            return np.abs(mean - np.sum(_with_axes(np.exp(self.of_half), values) * values, axis=(0, 1)))
+        size = values.shape[0] * values.shape[1]  # influence: how far each draw moves the mean, to first order
+        influence = size * _with_axes(np.exp(self.log_weights), values) * (values - mean)
         alike = np.ptp(influence, axis=(0, 1)) <= _ROUNDING * np.max(np.abs(values), axis=(0, 1))
         error = diagnostics.mcse(influence)
-        return np.where(alike, 0.0, _beside(self.inflation, error) * error)
+        return np.where(alike, 0.0, _with_axes(self.inflation, error) * error)
 
     def log_mean(self, log_p: np.ndarray) -> np.ndarray:
         """Return the logs of means of probabilities or densities (chain, draw, rows, ...)."""
-        return np.asarray(scipy.special.logsumexp(_beside(self.log_weights, log_p) + log_p, axis=(0, 1)))
+        return np.asarray(scipy.special.logsumexp(_with_axes(self.log_weights, log_p) + log_p, axis=(0, 1)))
 
     def log_mean_of_half(self, log_p: np.ndarray) -> np.ndarray:
-        """Return the same on half the grid of a quadrature."""
+        """Return `log_mean` on half the grid of a quadrature."""
         assert self.of_half is not None
-        return np.asarray(scipy.special.logsumexp(_beside(self.of_half, log_p) + log_p, axis=(0, 1)))
+        return np.asarray(scipy.special.logsumexp(_with_axes(self.of_half, log_p) + log_p, axis=(0, 1)))
 
     def log_means(self, log_p: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return what `Average.log_means` does."""
+        """Return the logs of means, and their errors, as `Average.log_means` does."""
         value = self.log_mean(log_p)
         with np.errstate(invalid="ignore", over="ignore"):
-            error = self.error(np.exp(log_p - value))  # of a mean that is 1
+            error = self.error(np.exp(log_p - value))  # relative to the mean
         return np.where(seen, value, np.nan), np.where(seen, error, np.nan)
 
 
-def _beside(weights: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return weights with as many axes as the values, whose first ones they have."""
+def _with_axes(weights: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return weights with trailing axes added, so that they broadcast against the values."""
     return np.reshape(weights, (*weights.shape, *[1] * (values.ndim - weights.ndim)))
 
 
 def averaging(fit: Fit) -> tuple[Average, Mapping[str, np.ndarray]]:
-    """Return how means over a fit are taken, and the parameters over which, with axes (chain, draw)."""
+    """Return how posterior means of a fit are taken, and its points or draws with axes (chain, draw)."""
     if fit.method == "exact" and predicts_by_points(type(fit.model)):
-        known = fit.integrated
-        return by_points(known.points, known.mass, known.halved)
+        grid = fit.integrated
+        return by_points(grid.points, grid.mass, grid.halved)
     draws = fit.draws()
     return Average(fit.kind, draws=draws, log_ratio=_log_ratio(fit, draws)), draws
 
 
 def _log_ratio(fit: Fit, draws: Params) -> np.ndarray | None:
-    """Return the log weights of draws of an approximation; None where the fit has none of just these draws."""
+    """Return the log weights of the draws of an approximation; None if the fit has none for these draws."""
     log_ratio = fit.draws("sample_stats").get(LOG_WEIGHT) if fit.kind == "approximate" else None
     shape = next(iter(draws.values())).shape[:2]
     if log_ratio is None or log_ratio.dtype.kind != "f" or log_ratio.shape != shape:
@@ -221,28 +221,28 @@ def by_points(points: Params, mass: np.ndarray, halved: np.ndarray) -> tuple[Ave
 
 
 def given_the_others(model: Model, rows: Arrays, weights: np.ndarray, i: int) -> tuple[tuple[Average, Arrays], Arrays]:
-    """Integrate over the parameters given observations that occur ``weights`` (M,) times, but for one of the i-th.
+    """Integrate over the parameters given all observations but one of the i-th; they occur ``weights`` (M,) times.
 
-    Returns what `by_points` does, and these observations.
+    Returns the result of `by_points`, and the other observations.
     """
     others = all_others(model, rows, weights, i)
     return by_points(*posterior_points(model, others)), others
 
 
 def all_others(model: Model, rows: Arrays, weights: np.ndarray, i: int) -> Arrays:
-    """Return observations that occur ``weights`` (M,) times, but for one of the i-th."""
-    if isinstance(model.inputs, Series):  # no row may be taken from between its neighbours
+    """Return all observations but one of the i-th; they occur ``weights`` (M,) times."""
+    if isinstance(model.inputs, Series):  # the row is masked, as its neighbours are not adjacent
         return model.inputs.without(rows, i)
-    kept = np.repeat(np.arange(len(weights)), weights.astype(np.int64) - (np.arange(len(weights)) == i))
-    return model.inputs.reordered(rows, kept)
+    indices = np.repeat(np.arange(len(weights)), weights.astype(np.int64) - (np.arange(len(weights)) == i))
+    return model.inputs.reordered(rows, indices)
 
 
 def masses_without(mass: np.ndarray, log_p: np.ndarray) -> np.ndarray:
-    """Return the log masses of points (P,) of a quadrature given all rows but each one, shape (P, rows).
+    """Return the log masses of points (P,) of a quadrature without each row, shape (P, rows).
 
-    ``log_p``, of that shape, are the log densities of the rows. Points far out are left out of the grid: where the
-    masses given the other rows have not fallen off before it ends, they are NaN, and `given_the_others` has a grid of
-    their own. As the density is log-concave, what lies beyond the last points is about what they have, or less.
+    ``log_p``, of that shape, are the log densities of the rows. The grid ends where the mass given all rows is
+    negligible: where the mass without a row is not, the row is NaN, and `given_the_others` makes another grid. As the
+    density is log-concave, the mass beyond the last points is about theirs, or less.
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         log_masses = np.log(mass)[:, None] - log_p
@@ -252,17 +252,17 @@ def masses_without(mass: np.ndarray, log_p: np.ndarray) -> np.ndarray:
 
 
 def importance(log_p: np.ndarray, efficiency: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-    """Return the log weights that take each observation out of the draws, and their k-hat (Vehtari et al. 2017).
+    """Return the log weights that leave each observation out of the draws, and their k-hat (Vehtari et al. 2017).
 
     ``log_p``, shape (draws, rows), is the log density of each observation at each draw, and ``efficiency`` the
     effective sample size of the draws over their number. The weights have the same shape and add up to 1 over the
-    draws; k-hat, shape (rows,), is inf where an observation cannot be under some draw, which has all the weight, and
+    draws; k-hat, shape (rows,), is inf where an observation is impossible at some draw, which has all the weight, and
     -inf where all weights are equal.
     """
     log_weights = np.full(log_p.shape, -math.log(len(log_p)))
     finite = np.isfinite(log_p).all(axis=0)
     k_hat = np.where(finite, -np.inf, np.inf)
-    varies = finite & (np.ptp(np.where(finite, log_p, 0.0), axis=0) >= 1e-9)  # else there is nothing to smooth
+    varies = finite & (np.ptp(np.where(finite, log_p, 0.0), axis=0) >= 1e-9)  # equal weights need no smoothing
     if varies.any():
         smoothed, k_hat[varies] = diagnostics.smoothed_weights(log_p[:, varies].T, efficiency)
         log_weights[:, varies] = smoothed.T
@@ -271,22 +271,22 @@ def importance(log_p: np.ndarray, efficiency: float = 1.0) -> tuple[np.ndarray, 
 
 def log_means(log_p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the log of the mean over draws (chain, draw, rows), and its error; NaN where few draws carry it."""
-    each = [_log_mean(row) for row in np.moveaxis(log_p, -1, 0)]
-    value, error = np.reshape(each, (-1, 2)).T
+    pairs = [_log_mean(row) for row in np.moveaxis(log_p, -1, 0)]
+    value, error = np.reshape(pairs, (-1, 2)).T
     return value, error
 
 
 def error_of_sum(log_p: np.ndarray, log_mean: np.ndarray) -> float:
     """Return the Monte Carlo error of the sum over rows of the logs of means over draws (chain, draw, rows).
 
-    It is not that of independent errors: a draw moves the means of all rows. NaN where one is not known.
+    Errors of rows are dependent, as each draw moves the means of all rows. NaN if the mean of a row is unknown.
     """
     if np.isnan(log_mean).any():
         return math.nan
-    possible = np.isfinite(log_mean)  # the others no draw can give
-    moved = np.sum(np.exp(log_p[..., possible] - log_mean[possible]), axis=-1)
-    is_alike = np.ptp(moved) <= _ROUNDING * max(np.max(moved), 1.0)
-    return 0.0 if is_alike else float(diagnostics.mcse(moved[..., None])[0])
+    possible = np.isfinite(log_mean)  # other rows are impossible at all draws
+    relative_sums = np.sum(np.exp(log_p[..., possible] - log_mean[possible]), axis=-1)
+    is_alike = np.ptp(relative_sums) <= _ROUNDING * max(np.max(relative_sums), 1.0)
+    return 0.0 if is_alike else float(diagnostics.mcse(relative_sums[..., None])[0])
 
 
 def _log_mean(log_p: np.ndarray) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""What a mixture says that no label moves: how many clusters there are, which rows are together, which is alone."""
+"""Clusters by a mixture, whatever the labels: how many there are, which rows are together, and which are alone."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ if TYPE_CHECKING:
     import xarray as xr
 
 MOST_ROWS = 3000
-"""Rows whose pairs are counted."""
+"""Largest number of rows whose pairs are counted."""
 _CLUSTERS, _DENSITIES = "its clusters", "densities by it"
 _SPREAD = "sd_density"
-"""The sd of the density over draws, by which its mean is judged; it is left out of the answer."""
+"""The sd of the density over draws, the unit in which its mean is judged; not in the answer."""
 CANDIDATES = 200
-"""Draws of a partition among which that of least expected loss is looked for."""
+"""Draws of the partition among which that of least expected loss is taken."""
 
 
 class Agreeing(NamedTuple):
-    """Which numbers of `Clusters` agree with those by draws of the posterior, and a line about all of them."""
+    """Which numbers of `Clusters` agree with those by draws of the posterior, and a line that sums it up."""
 
     counts: np.ndarray
-    """By number of clusters, from the least drawn."""
+    """For each number of clusters, from the smallest drawn."""
     together: np.ndarray
     group: np.ndarray
     alike: np.ndarray
@@ -66,16 +66,16 @@ class Agreeing(NamedTuple):
 class Clusters:
     """Which rows of a fit are together, by draws of the cluster of each row.
 
-    Of an approximation some of whose parameters are off, numbers are NaN where draws of the posterior do not agree.
+    If parameters of an approximation are off, numbers are NaN where draws of the posterior do not agree.
 
     Attributes
     ----------
     data : Data
         The rows.
     drawn : numpy.ndarray
-        The cluster of each row, (chain, draw, rows); numbers of one draw mean nothing in another.
+        The cluster of each row, (chain, draw, rows); cluster numbers of different draws are unrelated.
     agreeing : Agreeing, optional
-        What agrees with draws of the posterior, where parameters are off.
+        Which numbers agree with draws of the posterior, if parameters are off.
     """
 
     data: Data
@@ -84,9 +84,9 @@ class Clusters:
 
     @cached_property
     def _sizes(self) -> np.ndarray:
-        """The number of rows with each row in its cluster, itself included, (chain, draw, rows)."""
+        """The number of rows in each row's cluster, (chain, draw, rows)."""
         flat_draws = self.drawn.reshape(-1, self.drawn.shape[2])
-        counts = np.stack([np.bincount(own)[own] for own in flat_draws])
+        counts = np.stack([np.bincount(labels)[labels] for labels in flat_draws])
         return counts.reshape(self.drawn.shape)
 
     @cached_property
@@ -100,8 +100,8 @@ class Clusters:
         import pandas as pd
 
         values = np.arange(self.counts.min(), self.counts.max() + 1)
-        is_so = self.counts[..., None] == values
-        columns = {"probability": is_so.mean(axis=(0, 1)), "mcse": diagnostics.mcse(is_so.astype(np.float64))}
+        has_number = self.counts[..., None] == values
+        columns = {"probability": has_number.mean(axis=(0, 1)), "mcse": diagnostics.mcse(has_number.astype(np.float64))}
         frame = pd.DataFrame(columns, index=pd.Index(values, name="clusters"))
         if self.agreeing is None:
             return frame
@@ -114,41 +114,40 @@ class Clusters:
 
     @property
     def groups(self) -> np.ndarray:
-        """The partition drawn of which the fewest pairs are expected to be wrong (Binder 1978), numbered from 1.
+        """The drawn partition with the fewest expected wrong pairs (Binder 1978), groups numbered from 1.
 
-        Of some draws; it is one summary of many partitions, and `together` says how sure it is. A row whose group is
-        withheld has 0.
+        It summarizes many partitions, and `together` says how certain it is. A row whose group is withheld has 0.
         """
         return self.partition if self.agreeing is None else np.where(self.agreeing.group, self.partition, 0)
 
     @cached_property
     def pairs(self) -> np.ndarray:
-        """As `together`, by the draws alone."""
+        """As `together`, without withholding."""
         draws = self.drawn.reshape(-1, self.drawn.shape[2])
         pairs = np.zeros((draws.shape[1], draws.shape[1]))
-        for own in draws:
-            pairs += own[:, None] == own
+        for labels in draws:
+            pairs += labels[:, None] == labels
         return pairs / len(draws)
 
     @cached_property
     def partition(self) -> np.ndarray:
-        """As `groups`, by the draws alone."""
+        """As `groups`, without withholding."""
         draws = self.drawn.reshape(-1, self.drawn.shape[2])
-        some = draws[np.linspace(0, len(draws) - 1, min(CANDIDATES, len(draws))).astype(int)]
+        candidates = draws[np.linspace(0, len(draws) - 1, min(CANDIDATES, len(draws))).astype(int)]
         excess = self.pairs - 0.5
-        best = some[np.argmax([np.sum((own[:, None] == own) * excess) for own in some])]
+        best = candidates[np.argmax([np.sum((labels[:, None] == labels) * excess) for labels in candidates])]
         _, first, which = np.unique(best, return_index=True, return_inverse=True)
         return np.asarray(np.argsort(np.argsort(first))[which] + 1)
 
     @property
     def rows(self) -> pd.DataFrame:
-        """For each row ``group``, as `groups`; ``alone``, the probability that no other row is with it, and its error.
+        """``group`` of each row, as `groups`; ``alone``, the probability that no other row is with it, and its error.
 
-        ``alike`` is the mean probability to be with the other rows of its group, NaN of one by itself.
+        ``alike`` is its mean probability to be with the other rows of its group, NaN if there are none.
         """
         is_alone = self.is_alone.astype(np.float64)
-        others = self.with_groups(self.partition)[np.arange(len(self.partition)), self.partition - 1]
-        columns = {"group": self.partition, "alike": others, "alone": is_alone.mean(axis=(0, 1))}
+        alike = self.with_groups(self.partition)[np.arange(len(self.partition)), self.partition - 1]
+        columns = {"group": self.partition, "alike": alike, "alone": is_alone.mean(axis=(0, 1))}
         frame = by_row(columns | {"mcse_alone": diagnostics.mcse(is_alone)}, self.data)
         if self.agreeing is None:
             return frame
@@ -159,11 +158,11 @@ class Clusters:
 
     @cached_property
     def is_alone(self) -> np.ndarray:
-        """Whether no other row is with a row, (chain, draw, rows)."""
+        """Whether a row's cluster has no other row, (chain, draw, rows)."""
         return self._sizes == 1
 
     def with_groups(self, partition: np.ndarray) -> np.ndarray:
-        """Return the mean probability of each row to be with the other rows of each group; NaN where there are none."""
+        """Return each row's mean probability to be with the other rows of each group; NaN if there are none."""
         member = np.eye(partition.max())[partition - 1]
         pairs = self.pairs - np.eye(len(partition))
         others = member.sum(axis=0) - member
@@ -173,16 +172,16 @@ class Clusters:
 def clusters(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> Clusters:
     """Say how many clusters the rows of a fit are in, which are together, and which are alone.
 
-    No label enters. The cluster of each row is drawn given each draw of the parameters, so that numbers are those of
-    the posterior with a Monte Carlo error. The number of clusters of a Dirichlet process grows with the rows: it
-    estimates no number of groups in nature.
+    The answer does not depend on labels. The cluster of each row is drawn given each draw of the parameters: numbers
+    are posterior probabilities with Monte Carlo errors. The number of clusters of a Dirichlet process grows with the
+    rows, and estimates no number of groups in nature.
 
     Parameters
     ----------
     tree : xarray.DataTree
-        What `fit` returned of a mixture, as ``dp_mixture`` or ``gaussian_mixture``, by sampling or enumeration.
+        What `fit` returned for a mixture, such as ``dp_mixture`` or ``gaussian_mixture``, by sampling or enumeration.
     seed : int or numpy.random.Generator
-        Of these draws.
+        Seed of the draws of clusters.
 
     Returns
     -------
@@ -193,7 +192,7 @@ def clusters(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> Clust
     Untrustworthy
         When the fit failed its gate.
     InputError
-        When the model has no clusters, the fit no draws of the posterior, or the rows are too many for their pairs.
+        When the model has no clusters, the fit has no draws of the posterior, or there are too many rows.
 
     Examples
     --------
@@ -226,73 +225,73 @@ def _clusters(fit: Fit, seed: int | np.random.Generator) -> Clusters:
     return Clusters(data, drawn.reshape(*leading, -1))
 
 
-def _judged(fit: Fit, own: Clusters, known: Clusters) -> Clusters:
-    """Compare probabilities of numbers of clusters, of pairs and of rows alone; and the group that each row prefers.
+def _judged(fit: Fit, own: Clusters, reference: Clusters) -> Clusters:
+    """Compare probabilities of numbers of clusters, of pairs and of rows alone, and each row's preferred group.
 
-    No label enters, so that there is nothing to be numbered. The group of a row is shown if its probabilities to be
-    with the rows of each group agree, and the group in which the fewest of its pairs are expected to be wrong is one.
+    No number depends on labels. The group of a row is shown if its probabilities to be with the rows of each group
+    agree, and the same group has the fewest expected wrong pairs.
     """
     limits, partition = limits_of(fit), own.partition
-    sizes = [np.prod(each.drawn.shape[:2]) for each in (own, known)]
+    sizes = [np.prod(answer.drawn.shape[:2]) for answer in (own, reference)]
 
     def agree(*p: np.ndarray) -> np.ndarray:
-        scores = (scipy.special.ndtri((size * each + 0.5) / (size + 1)) for size, each in zip(sizes, p, strict=True))
-        return limits.scores_agree(*scores)
+        shares = ((size * share + 0.5) / (size + 1) for size, share in zip(sizes, p, strict=True))
+        return limits.scores_agree(*map(scipy.special.ndtri, shares))
 
     counts = np.arange(own.counts.min(), own.counts.max() + 1)
-    with_groups = [each.with_groups(partition) for each in (own, known)]
+    with_groups = [answer.with_groups(partition) for answer in (own, reference)]
     of_groups = agree(*with_groups) | np.isnan(with_groups[0])
-    prefer = [_preferred(each.pairs, partition) for each in (own, known)]
-    pairs = agree(own.pairs, known.pairs)
+    preferred = [_preferred(answer.pairs, partition) for answer in (own, reference)]
+    pairs = agree(own.pairs, reference.pairs)
     rows = np.arange(len(partition))
     shown = Agreeing(
-        agree(*(np.mean(each.counts[..., None] == counts, axis=(0, 1)) for each in (own, known))),
+        agree(*(np.mean(answer.counts[..., None] == counts, axis=(0, 1)) for answer in (own, reference))),
         pairs,
-        of_groups.all(axis=1) & (prefer[0] == prefer[1]),
+        of_groups.all(axis=1) & (preferred[0] == preferred[1]),
         of_groups[rows, partition - 1],
-        agree(*(each.is_alone.mean(axis=(0, 1)) for each in (own, known))),
+        agree(*(answer.is_alone.mean(axis=(0, 1)) for answer in (own, reference))),
         "",
     )
-    if not any(np.any(each) for each in (shown.counts, shown.group, shown.alone)):
+    if not any(np.any(agrees) for agrees in (shown.counts, shown.group, shown.alone)):
         refuse(fit, _CLUSTERS)
-    gap = np.abs(own.pairs - known.pairs)[pairs].max(initial=0.0)
+    gap = np.abs(own.pairs - reference.pairs)[pairs].max(initial=0.0)
     within = f": probabilities of pairs within {gap:.2g} of the posterior's"
     return replace(own, agreeing=shown._replace(line=line_within(shown.group, within, limits)))
 
 
 def _preferred(pairs: np.ndarray, partition: np.ndarray) -> np.ndarray:
-    """Return the group, or 0 of a row by itself, in which the fewest pairs of each row are expected to be wrong."""
+    """Return for each row the group with the fewest expected wrong pairs; 0 if that is the row alone."""
     excess = (pairs - 0.5) * ~np.eye(len(partition), dtype=bool)
     gains = excess @ np.eye(partition.max())[partition - 1]
     return np.asarray(np.argmax(np.column_stack([np.zeros(len(partition)), gains]), axis=1))
 
 
 def _drawn(model: Latent, params: Params, data: Data, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """Draw the component of each row at each draw of the parameters, some at a time, (draws, rows)."""
+    """Yield the component of each row drawn at each draw of the parameters, in blocks of draws, (draws, rows)."""
     for _, values in in_chunks(model, params, data):
         ends = np.cumsum(values, axis=-1)[..., :-1]
         yield np.sum(rng.random(values.shape[:-1])[..., None] > ends, axis=-1)
 
 
 def row_density(tree: xr.DataTree, new_data: object = None, **options: Any) -> pd.DataFrame:
-    """Return the density of a row at places, averaged over the parameters, with its 95% interval.
+    """Return the posterior predictive density of rows, with its 95% interval as the parameters vary.
 
     Parameters
     ----------
     tree : xarray.DataTree
-        What `fit` returned of a model whose rows have a distribution, as a mixture.
+        What `fit` returned for a model whose rows have a distribution, such as a mixture.
     new_data : Data or anything that `read` takes, optional
-        Rows, with their outcome: the places; by default those of the fit.
+        Rows, with their outcome; by default those of the fit.
     **options
-        Of `read`.
+        Options of `read`.
 
     Returns
     -------
     pandas.DataFrame
-        One row a place: ``density``, the posterior predictive density, its Monte Carlo standard error ``mcse``, and
-        ``q025``, ``median``, ``q975`` of the density as the parameters vary, with their own errors ``mcse_q025`` and so
-        on, all per unit of each column. Of a point estimate there is the density alone. Rows of an approximation some
-        of whose parameters are off are NaN where draws of the posterior do not agree; the column ``withheld`` says so.
+        One row per row: ``density``, the posterior predictive density, its Monte Carlo standard error ``mcse``, and
+        ``q025``, ``median``, ``q975`` of the density as the parameters vary, with their errors ``mcse_q025`` and so on,
+        all per unit of each column. A point estimate has the density alone. If parameters of an approximation are off,
+        rows are NaN where draws of the posterior do not agree; the column ``withheld`` says so.
 
     Raises
     ------
@@ -316,20 +315,20 @@ def _densities(fit: Fit, data: Data) -> pd.DataFrame:
     assert isinstance(model, Observable)
     logs = log_density(model.law(fit.draws(), fit.like, data), model.inputs.outcome(data))
     values = np.exp(np.asarray(logs))
-    known = {"density": values.mean(axis=(0, 1)), "mcse": diagnostics.mcse(values), _SPREAD: values.std(axis=(0, 1))}
+    columns = {"density": values.mean(axis=(0, 1)), "mcse": diagnostics.mcse(values), _SPREAD: values.std(axis=(0, 1))}
     quantiles = Quantiles.of_draws(values)
-    return by_row(known | quantiles.values | quantiles.columns(), data)
+    return by_row(columns | quantiles.values | quantiles.columns(), data)
 
 
-def _judged_densities(fit: Fit, own: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
-    """Compare densities in units of how they vary with the parameters and, as scores are, as logs too.
+def _judged_densities(fit: Fit, own: pd.DataFrame, reference: pd.DataFrame) -> pd.DataFrame:
+    """Compare densities in units of their sd over the parameters, and their logs in nats, as scores are.
 
-    Where a density varies by more than its mean, as far from the rows, wrong ones are near in its own sd.
+    Far from the rows the sd of a density exceeds its mean, and a wrong density would be near in units of the sd.
     """
     limits, names = limits_of(fit), ("density", _SPREAD, *QUANTILES)
-    part, gaps = moments_part(own, known, limits, names)
+    part, gaps = moments_part(own, reference, limits, names)
     with np.errstate(divide="ignore"):
-        logs = (np.log(frame["density"].to_numpy()) for frame in (own, known))
+        logs = (np.log(frame["density"].to_numpy()) for frame in (own, reference))
     agree = part.agree & limits.logs_agree(*logs)
     parts = [Part(("density", "mcse", *QUANTILES), agree, "density, quantiles")]
     refuse_if_none(own, parts, fit, _DENSITIES)

@@ -1,4 +1,4 @@
-"""Moments and events as columns of a table, their errors, and which are withheld, row by row and in a line each."""
+"""Columns of moments and quantiles, Monte Carlo errors of means, and reasons why numbers are withheld."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _MOST_NAMED = 5
 
 
 def moment_columns(known: Moments, quantiles: Quantiles | None = None) -> dict[str, np.ndarray]:
-    """Return mean, sd and quantiles by their names, and their Monte Carlo errors."""
+    """Return mean, sd and quantiles as named columns, with their Monte Carlo errors."""
     values, errors = ({}, {}) if quantiles is None else (quantiles.values, quantiles.columns())
     moments = {"mean": known.mean, "sd": known.sd}
     return {**moments, **values, "mcse_mean": known.mcse_mean, "mcse_sd": known.mcse_sd, **errors}
 
 
 def with_reasons(frame: pd.DataFrame, withheld: np.ndarray) -> pd.DataFrame:
-    """Add to a table which numbers of each row are withheld and why, where any are.
+    """Add the column ``withheld`` to a table if any numbers are withheld: which ones of each row, and why.
 
-    It is the column ``withheld``; each reason is once in ``attrs["withheld"]``, with the rows that it is of.
+    Each reason is once in ``attrs["withheld"]``, with its rows.
     """
     texts = np.ravel(withheld)
     if reasons := list(dict.fromkeys(filter(None, texts.tolist()))):
@@ -44,17 +44,18 @@ def _line(text: str, index: pd.Index) -> str:
 
 
 def error_of_mean(values: np.ndarray, kind: str, whole: np.ndarray | None = None) -> np.ndarray:
-    """Return the Monte Carlo error of the mean of values (chain, draw, ...), independent unless "sampled".
+    """Return the Monte Carlo error of the mean of values (chain, draw, ...), independent unless ``kind`` is "sampled".
 
-    Events that all draws agree on have that of one over the effective number of the draws, by the quantities ``whole``.
+    With ``whole``, the quantities behind events, the error of an event on which all draws agree is one over their
+    effective sample size.
     """
     draws = values.shape[0] * values.shape[1]
     is_sampled = kind == "sampled"
     error = diagnostics.mcse(values) if is_sampled else values.std((0, 1), ddof=1) / math.sqrt(draws)
     if whole is None:
         return error
-    agreed = np.ptp(values, (0, 1)) == 0
+    is_constant = np.ptp(values, (0, 1)) == 0
     sizes = np.full(error.shape, float(draws))
-    if is_sampled and agreed.any():
-        sizes[agreed] = diagnostics.ess(whole[..., agreed])
-    return np.where(agreed, 1 / sizes, error)
+    if is_sampled and is_constant.any():
+        sizes[is_constant] = diagnostics.ess(whole[..., is_constant])
+    return np.where(is_constant, 1 / sizes, error)

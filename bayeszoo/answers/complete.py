@@ -1,4 +1,4 @@
-"""Missing levels of rows, from the levels that these have: ``bayeszoo complete``."""
+"""Missing levels of rows, given their other levels: ``bayeszoo complete``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def complete(tree: xr.DataTree, new_data: object = None, **options: object) -> pd.DataFrame:
-    """Return the probability of each level of each missing cell, given the levels that the row has.
+    """Return the probability of each level of each missing cell, given the other levels of the row.
 
     Parameters
     ----------
@@ -30,14 +30,14 @@ def complete(tree: xr.DataTree, new_data: object = None, **options: object) -> p
     new_data : Data or anything that `read` takes
         Rows with missing cells, read with ``missing="mask"``.
     **options
-        Of `read`.
+        Options of `read`.
 
     Returns
     -------
     pandas.DataFrame
         Indexed by row, from 1, feature and level, for the missing cells alone: ``probability``; ``is_in_completion``,
         whether the level is in the most probable completion of the whole row, which may differ from the most probable
-        levels one by one. Of an exact fit the parameters are integrated out; a point estimate is plugged in.
+        levels one by one. An exact fit integrates the parameters out; a point estimate is plugged in.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Rows seen through the factors of a fit: where they lie along them, and what the factors say of their numbers."""
+"""Factor scores of rows, and rows reconstructed from the factors of a fit."""
 
 from __future__ import annotations
 
@@ -28,30 +28,30 @@ if TYPE_CHECKING:
 
 _ANSWER = "projections by it"
 _CELLS = 2**21
-"""Numbers that are held at once, roughly."""
+"""Rough limit of the numbers in memory at once."""
 
 Gaussians = Callable[[Params, np.ndarray], tuple[np.ndarray, np.ndarray]]
-"""Parameters with axes (chain, draw), and rows, to mean and sd of Gaussians, of shape (chain, draw, rows, labels)."""
+"""Map parameters (chain, draw, ...) and rows to means and sds of Gaussians, (chain, draw, rows, labels)."""
 
 
 def project(tree: xr.DataTree, new_data: object = None, **options: object) -> pd.DataFrame:
-    """Return the factors of rows: their scores along the principal axes of the fit.
+    """Return the factor scores of rows, along the principal axes of the fit.
 
     Parameters
     ----------
     tree : xarray.DataTree
-        What `fit` returned, of a model with factors.
+        What `fit` returned for a model with factors.
     new_data : Data or anything that `read` takes, optional
         Rows, which may have missing numbers with ``missing="mask"``; by default those of the fit.
     **options
-        Of `read`.
+        Options of `read`.
 
     Returns
     -------
     pandas.DataFrame
         Indexed by row, from 1, and factor: ``mean``, ``sd``, ``q025``, ``median``, ``q975`` and their Monte Carlo
-        errors (``mcse_mean``, ``mcse_sd``, ``mcse_q025``, ...), NaN of a point estimate, or where the tails of the
-        draws are too heavy, as ``withheld`` says. A priori a score is N(0, 1).
+        errors (``mcse_mean``, ``mcse_sd``, ``mcse_q025``, ...), NaN for a point estimate, or if the tails of the draws
+        are too heavy, as ``withheld`` says. The prior of a score is N(0, 1).
 
     Raises
     ------
@@ -62,10 +62,10 @@ def project(tree: xr.DataTree, new_data: object = None, **options: object) -> pd
 
     Notes
     -----
-    The axes are those of the mean of W W', the longest first, each with its largest entry positive. The loadings of
-    every draw are rotated as near to them as they come (Procrustes), and the scores with them: which rotation of W a
-    sampler took has no part in the answer. As the noise goes to 0 the scores are those of PCA over the square root of
-    their variance (divisor N).
+    The axes are those of the mean of W W', the longest first, each with its largest entry positive. Procrustes rotates
+    the loadings of each draw, and the scores with them, as near as possible to these axes, so that the answer does not
+    depend on a sampler's rotation of W. As the noise goes to 0 the scores are those of PCA divided by the square root
+    of their variance (divisor N).
     """
     return judged(tree, _ANSWER, partial(_rows, new_data, options), _scores)
 
@@ -77,9 +77,9 @@ def _scores(fit: Fit, data: Data) -> pd.DataFrame:
     rotations = procrustes(params["loadings"], reference)
 
     def scores(params: Params, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        latent, turned = latent_posterior(params, rows), params["rotation"]
-        covariance = turned.mT[..., None, :, :] @ latent.covariance @ turned[..., None, :, :]
-        return latent.mean @ turned, np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
+        latent, rotation = latent_posterior(params, rows), params["rotation"]
+        covariance = rotation.mT[..., None, :, :] @ latent.covariance @ rotation[..., None, :, :]
+        return latent.mean @ rotation, np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
 
     labels = np.arange(1, reference.shape[1] + 1)
     return _averaged(fit, scores, {**params, "rotation": rotations}, data, ("factor", labels))
@@ -91,15 +91,15 @@ def reconstruct(tree: xr.DataTree, new_data: object = None, **options: object) -
     Parameters
     ----------
     tree, new_data, **options
-        As of `project`.
+        As in `project`.
 
     Returns
     -------
     pandas.DataFrame
         Indexed by row, from 1, and column: ``observed`` (NaN where missing), ``what``, and the columns of `project`.
-        Where a number was observed ``what`` is "without noise": mean + W z, z the factors given what was observed of
-        the row. Where it is missing, "predicted": the number itself, noise and all.
-        All is in the units of the table, also where the fit divided its columns by their standard deviations.
+        For observed numbers ``what`` is "without noise": mean + W z, with z the factors given the observed numbers of
+        the row. For missing ones it is "predicted": the number itself, with noise. Units are those of the table, also
+        if the fit divided its columns by their standard deviations.
 
     Raises
     ------
@@ -108,14 +108,14 @@ def reconstruct(tree: xr.DataTree, new_data: object = None, **options: object) -
 
     Notes
     -----
-    A prediction is not an imputation: the fit was made without it, and a second fit to data that were filled in would
-    take it for an observation.
+    A prediction is not an imputation: the fit was made without it, and a second fit to the completed table would take
+    it for an observation.
     """
     return judged(tree, _ANSWER, partial(_rows, new_data, options), _reconstructed)
 
 
 def _reconstructed(fit: Fit, data: Data) -> pd.DataFrame:
-    """Return the rows as the factors of a fit have them."""
+    """Return the rows reconstructed from the factors of a fit."""
     frame = _averaged(fit, reconstruction, _factors(fit), data, ("column", data["column"]))
     observed = np.ravel(data["Y"])
     frame.insert(0, "observed", observed)
@@ -127,13 +127,13 @@ def _reconstructed(fit: Fit, data: Data) -> pd.DataFrame:
 
 
 def _rows(new_data: object, options: Options, fit: Fit) -> Data:
-    """Read the rows that are asked about, of a model with factors."""
+    """Return the rows of the fit, or new ones, of a model with factors."""
     _factors(fit)
     return rows_asked(fit, new_data, options, "factors")
 
 
 def _factors(fit: Fit) -> Params:
-    """Return the draws of a model with factors, with axes (chain, draw, ...)."""
+    """Return the draws (chain, draw, ...) of a model with factors, or raise `InputError`."""
     draws, names = fit.draws(), ("mean", "loadings", "variance")
     if not set(names) <= set(draws):
         raise InputError(f"{fit.tree.attrs['model']} has no factors to project rows on", "no_factors", hint="fit ppca")
@@ -141,26 +141,26 @@ def _factors(fit: Fit) -> Params:
 
 
 def _averaged(fit: Fit, function: Gaussians, params: Params, data: Data, axis: Any) -> pd.DataFrame:
-    """Average Gaussians over the draws, a few rows at a time: a table of rows and labels."""
+    """Return Gaussians averaged over the draws, in blocks of rows, as a table of rows and labels."""
     Y = data["Y"]
     chains, draws, _, q = params["loadings"].shape
     step = max(1, _CELLS // (chains * draws * max(Y.shape[1], q * q)))
-    parts = [_of_some(fit, *function(params, Y[i : i + step])) for i in range(0, len(Y), step)]
+    parts = [_mixed(fit, *function(params, Y[i : i + step])) for i in range(0, len(Y), step)]
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     withheld = columns.pop("withheld")
     return with_reasons(by_row(columns, data, *axis), withheld)
 
 
-def _of_some(fit: Fit, mean: np.ndarray, sd: np.ndarray) -> dict[str, np.ndarray]:
-    """Return moments and quantiles of Gaussians (chain, draw, row, ...) averaged over draws."""
-    is_independent, each = fit.has_independent_draws, {"mean": mean, "sd": np.broadcast_to(sd, mean.shape)}
-    known = moments(mean, np.square(sd), independent=is_independent)
+def _mixed(fit: Fit, mean: np.ndarray, sd: np.ndarray) -> dict[str, np.ndarray]:
+    """Return moments and quantiles of Gaussians (chain, draw, rows, ...) averaged over draws."""
+    is_independent, params = fit.has_independent_draws, {"mean": mean, "sd": np.broadcast_to(sd, mean.shape)}
+    row_moments = moments(mean, np.square(sd), independent=is_independent)
     if fit.kind == "point estimate":
-        quantiles = Quantiles.exact(frozen.norm(known.mean, known.sd))
+        quantiles = Quantiles.exact(frozen.norm(row_moments.mean, row_moments.sd))
     else:
         size = mean.size // math.prod(mean.shape[:2])
-        quantiles = over_draws(_gaussian, each, size, counts=False, independent=is_independent)
-    return moment_columns(known, quantiles) | {"withheld": known.withheld}
+        quantiles = over_draws(_gaussian, params, size, counts=False, independent=is_independent)
+    return moment_columns(row_moments, quantiles) | {"withheld": row_moments.withheld}
 
 
 def _gaussian(params: Params) -> Any:

@@ -1,4 +1,4 @@
-"""Where does a hidden state go, and what is observed then? Forecasts by a fit, or by known tables."""
+"""Forecasts of hidden states and observations, by a fit or by known tables."""
 
 from __future__ import annotations
 
@@ -50,33 +50,32 @@ def forecast(
     Parameters
     ----------
     source, new_data, **options
-        As of `decode`. Of a fit with features ``new_data`` may be a table of the features of rows to come.
+        As in `decode`. For a fit with features ``new_data`` may be a table of the features of rows to come.
     steps : int
-        How many rows.
+        Number of rows per sequence.
     paths : int
-        How many paths of the rows to come to draw, of a regression with lags.
+        Number of paths of the rows to come to draw, for a regression with lags.
     seed : int or numpy.random.Generator
-        Of these paths.
+        Seed of these paths.
 
     Returns
     -------
     pandas.DataFrame
-        One row a step of each sequence, counted from 1 as ``step``, with its time under the name of the column of times
-        where these rise by equal steps; with the columns ``sequence`` where there are several;
-        ``state[k]``, the probability of state k averaged over the draws; then of symbols ``p[v]``, the probability of
-        each, and of numbers their ``mean`` and ``sd``, which has in it what is not known of states and
-        parameters. ``mcse_state[k]``, ``mcse_p[v]``, ``mcse_mean`` and ``mcse_sd`` are Monte Carlo standard
-        errors (NaN of a point estimate). Where the state is a number there are ``level`` and ``sd_level`` in
-        the place of probabilities, the same of other components, and the quantiles of the rows. A mean, an sd
-        or an error is NaN where the tails of the draws are too heavy for it: the column ``withheld`` and
-        ``attrs["withheld"]`` say which. Where draws do not agree what the states are, their probabilities are
-        NaN, and ``attrs["states_withheld"]`` says why: those of the observations do not depend on labels.
+        One row per step of each sequence, counted from 1 as ``step``, with its time under the name of the column of
+        times if these are evenly spaced, and ``sequence`` if there are several; ``state[k]``, the probability of state
+        k averaged over the draws; then for symbols ``p[v]``, the probability of each, and for numbers their ``mean``
+        and ``sd``, which include the uncertainty of states and parameters. ``mcse_state[k]``, ``mcse_p[v]``,
+        ``mcse_mean`` and ``mcse_sd`` are Monte Carlo standard errors (NaN for a point estimate). If the state is a
+        number there are ``level`` and ``sd_level`` in place of probabilities, the same for other components, and the
+        quantiles of the rows. A mean, an sd or an error is NaN if the tails of the draws are too heavy for it: the
+        column ``withheld`` and ``attrs["withheld"]`` say which. If draws do not agree what the states are, state
+        probabilities are NaN, and ``attrs["states_withheld"]`` says why; those of observations do not depend on labels.
 
-        Of an approximation some of whose parameters are off, numbers are NaN where draws of the posterior do not agree,
-        and the column ``withheld`` says which.
+        If parameters of an approximation are off, numbers are NaN where draws of the posterior do not agree, and the
+        column ``withheld`` says which.
 
-        Of a regression with lags, mean, sd and quantiles of the rows and their errors, and drawn paths, ``path[1]``,
-        ...; ``attrs["stationary"]`` is the probability that the process settles down: all roots of its characteristic
+        For a regression with lags: mean, sd and quantiles of the rows and their errors, and drawn paths, ``path[1]``,
+        ...; ``attrs["stationary"]`` is the probability that the process is stationary: all roots of its characteristic
         polynomial lie outside the unit circle, the eigenvalues of the companion matrix within it. Its Monte Carlo error
         is ``mcse_stationary``.
 
@@ -93,19 +92,18 @@ def forecast(
         lags.refuse_other_rows(new_data)
         return lags.rows_ahead(source, steps, paths, seed)
     if paths:
-        raise InputError(
-            "paths of rows to come are drawn of regressions with lags", "unknown_option", hint="leave it out"
-        )
+        problem = "paths of rows to come are drawn for regressions with lags only"
+        raise InputError(problem, "unknown_option", hint="leave it out")
     if not isinstance(source, Model) and (rows := coming(Fit(source), new_data, options)) is not None:
         fit = answering(source, LEVELS)
         return forecasted(fit, fit.data, steps, rows)
     if (levels := of_levels(source, new_data, options)) is not None:
         return forecasted(*levels, steps)
-    whole = decodable(source, new_data, options, need_states=False)
-    own = _Ahead.of(whole, steps)
+    decoding = decodable(source, new_data, options, need_states=False)
+    own = _Ahead.of(decoding, steps)
     if isinstance(source, Model) or not is_judged(fit := Fit(source)):
-        return own.table(whole, steps)
-    return _judged(fit, own.table(whole, steps), own, whole, steps)
+        return own.table(decoding, steps)
+    return _judged(fit, own.table(decoding, steps), own, decoding, steps)
 
 
 class _Ahead(NamedTuple):
@@ -116,67 +114,67 @@ class _Ahead(NamedTuple):
     rows: Moments | None
 
     @classmethod
-    def of(cls, whole: Decodable, steps: int) -> _Ahead:
-        """Average over the draws."""
-        labels, K, kept = whole.data.get("symbol"), len(whole.states), list[np.ndarray]()
+    def of(cls, decoding: Decodable, steps: int) -> _Ahead:
+        """Average states, and symbols or numbers, over the draws."""
+        labels, K, row_moments = decoding.data.get("symbol"), len(decoding.states), list[np.ndarray]()
 
         def ahead(params: Params, data: Arrays) -> np.ndarray:
-            """Return the states and means at some draws; keep both moments of each, to check their tails."""
-            states = whole.model.ahead(params, data, steps)
-            law = whole.model.rows_in(params, data, states)
+            """Return states, and means of symbols, at a block of draws; store the moments of numbers to check tails."""
+            states = decoding.model.ahead(params, data, steps)
+            law = decoding.model.rows_in(params, data, states)
             if labels is not None:
                 return np.concatenate([states, law.mean()], axis=2)
-            kept.append(np.stack([law.mean(), law.var()], axis=-1))
+            row_moments.append(np.stack([law.mean(), law.var()], axis=-1))
             return states
 
-        averaged = whole.average(ahead)
+        averaged = decoding.average(ahead)
         if labels is not None:
             states, symbols = (
-                replace(averaged, probability=averaged.probability[:, part], mcse=averaged.mcse[:, part])
-                for part in (slice(K), slice(K, None))
+                replace(averaged, probability=averaged.probability[:, columns], mcse=averaged.mcse[:, columns])
+                for columns in (slice(K), slice(K, None))
             )
             return cls(states, symbols, None)
-        means, variances = np.moveaxis(np.concatenate(kept), -1, 0).reshape(2, *whole.shape, -1)
-        known = moments(means, variances, independent=whole.is_independent)
-        if whole.fitted is not None and whole.shape != (1, 1):  # at a single point the moments are those of the states
-            known = existing(known, whole.model.moments_below(whole.fitted))
-        return cls(averaged, None, known)
+        means, variances = np.moveaxis(np.concatenate(row_moments), -1, 0).reshape(2, *decoding.shape, -1)
+        by_draws = moments(means, variances, independent=decoding.is_independent)
+        if decoding.fitted is not None and decoding.shape != (1, 1):  # a single point has no tails over draws
+            by_draws = existing(by_draws, decoding.model.moments_below(decoding.fitted))
+        return cls(averaged, None, by_draws)
 
-    def table(self, whole: Decodable, steps: int) -> pd.DataFrame:
-        """Return the forecast, a row a step of each sequence."""
-        columns = by_state(self.states, whole.states, "state", "mcse_state")
-        if whole.withheld:
+    def table(self, decoding: Decodable, steps: int) -> pd.DataFrame:
+        """Return the forecast, one row per step of each sequence."""
+        columns = by_state(self.states, decoding.states, "state", "mcse_state")
+        if decoding.withheld:
             columns = {name: np.full(len(values), np.nan) for name, values in columns.items()}
-        columns = times_ahead(whole.data, steps) | sequences(whole.data, steps) | columns
-        about = {"states_withheld": whole.withheld} if whole.withheld else {}
+        columns = times_ahead(decoding.data, steps) | sequences(decoding.data, steps) | columns
+        attrs = {"states_withheld": decoding.withheld} if decoding.withheld else {}
         if self.symbols is not None:
-            of_symbols = by_state(self.symbols, whole.data["symbol"], "p", "mcse_p")
-            return frame_of(columns | of_symbols, "step", about, steps)
+            of_symbols = by_state(self.symbols, decoding.data["symbol"], "p", "mcse_p")
+            return frame_of(columns | of_symbols, "step", attrs, steps)
         assert self.rows is not None
-        frame = frame_of(columns | moment_columns(self.rows), "step", about, steps)
+        frame = frame_of(columns | moment_columns(self.rows), "step", attrs, steps)
         return with_reasons(frame, self.rows.withheld)
 
 
-def _judged(fit: Fit, frame: pd.DataFrame, own: _Ahead, whole: Decodable, steps: int) -> pd.DataFrame:
-    """Withhold numbers that are not those by draws of the posterior, step by step.
+def _judged(fit: Fit, frame: pd.DataFrame, own: _Ahead, decoding: Decodable, steps: int) -> pd.DataFrame:
+    """Withhold numbers of each step that disagree with draws of the posterior.
 
-    What is observed does not depend on the numbers of states, so its part needs no draws with states numbered alike.
+    Observations do not depend on the numbers of states: only probabilities of states need draws numbered alike.
     """
     limits, parts = limits_of(fit), list[Part]()
-    by_draws = _Ahead.of(replace(whole, draws=reference_of(fit).draws()), steps)
+    reference = _Ahead.of(replace(decoding, draws=reference_of(fit).draws()), steps)
     if own.symbols is not None:
-        assert by_draws.symbols is not None
-        agree = probabilities_agree(own.symbols, by_draws.symbols, limits)
+        assert reference.symbols is not None
+        agree = probabilities_agree(own.symbols, reference.symbols, limits)
         parts.append(Part(_starting(frame, "p["), agree, "p"))
     else:
         assert own.rows is not None
-        assert by_draws.rows is not None
-        both = ((of.rows.mean, of.rows.sd) for of in (own, by_draws) if of.rows is not None)
-        parts.append(Part(("mean", "sd"), limits.moments_agree(*both)))
-    if not whole.withheld:
+        assert reference.rows is not None
+        row_moments = ((ahead.rows.mean, ahead.rows.sd) for ahead in (own, reference) if ahead.rows is not None)
+        parts.append(Part(("mean", "sd"), limits.moments_agree(*row_moments)))
+    if not decoding.withheld:
         agree = np.zeros(len(frame), dtype=bool)
-        if (draws := numbered_draws(fit, whole.model)) is not None:
-            numbered = _Ahead.of(replace(whole, draws=draws), steps)
+        if (draws := numbered_draws(fit, decoding.model)) is not None:
+            numbered = _Ahead.of(replace(decoding, draws=draws), steps)
             agree = probabilities_agree(own.states, numbered.states, limits)
         parts.append(Part(_starting(frame, "state["), agree, "state"))
     refuse_if_none(frame, parts, fit, _FORECASTS)

@@ -1,4 +1,4 @@
-"""The function of a fit: its values at any places, by themselves and jointly."""
+"""The function of a fit: its values at any places, one by one and jointly."""
 
 from __future__ import annotations
 
@@ -47,18 +47,18 @@ if TYPE_CHECKING:
 
 _ANSWER = "values of its function"
 NEGLIGIBLE = 1e-9
-"""Mass of a point of a quadrature that is left out: all of these together are some 1e-5."""
+"""Mass below which a point of a quadrature is left out; such points have about 1e-5 in all."""
 FEW = 400
-"""Draws that bands are averaged over."""
+"""Number of draws that bands are averaged over."""
 MOST_SUMMED = 2**30
-"""Points of a quadrature times the square of the rows up to which bands are sums over all of them."""
+"""Largest number of points of a quadrature times squared rows at which bands are sums over all points."""
 NO_INTERVAL = (
     "sd, q025, q975: the estimate is of one function, not of how uncertain it is; laplace, gibbs and nuts tell"
 )
 FAR = 0.9
-"""Share of the prior variance that is left of the function's, from which a place is said to be far from the rows."""
+"""Share of the prior variance left in the function's, above which a place is far from the rows."""
 ALONG_ONE, ALONG_EACH, MOST_ALONG = 9, 3, 6
-"""Places along the one feature, along each of several, and how many of these, where a function is shown briefly."""
+"""Places along a single feature, places along each of several, and the most features, in a brief table."""
 
 
 def function_values(
@@ -70,44 +70,43 @@ def function_values(
     derivative: str | None = None,
     **options: object,
 ) -> pd.DataFrame:
-    """Return the values of a fit's function at places: what rows there are about, without their noise.
+    """Return the values of a fit's function at places, without the noise of rows.
 
     Parameters
     ----------
     tree : xarray.DataTree
-        What `fit` returned of a model of a function, as ``gaussian_process``.
+        What `fit` returned for a model of a function, such as ``gaussian_process``.
     new_data : Data or anything that `read` takes
         A table of the features.
     draws : int
-        How many functions to draw, each at all places together: quantities of several places, as where the function
-        is largest, are had from these.
+        Number of functions to draw, each at all places jointly, for quantities of several places, such as where the
+        function is largest.
     seed : int or numpy.random.Generator
-        Of these draws.
+        Seed of these draws.
     derivative : str, optional
-        The feature along which to return the derivative of the function, in units of the outcome by those of the
-        feature, in the place of its values.
+        Return the derivative along this feature in place of values, in units of the outcome per unit of the feature.
     **options
-        Of `read`.
+        Options of `read`.
 
     Returns
     -------
     pandas.DataFrame
-        One row a place, numbered as in the table: ``mean``, ``sd``, ``q025``, ``median``, ``q975`` of the function and
-        their Monte Carlo errors (``mcse_mean``, ..., NaN where there is none), as of `predict`; ``prior_share``, the
-        share of the prior's variance that is left, 1 where the rows say nothing (of a Gaussian process at the means of
-        its three numbers, of a point estimate of the function itself given its values at the rows); and columns
+        One row per place, numbered as in the table: ``mean``, ``sd``, ``q025``, ``median``, ``q975`` of the function
+        and their Monte Carlo errors (``mcse_mean``, ..., NaN if there is none), as in `predict`; ``prior_share``, the
+        share of the prior's variance that is left, 1 far from the rows (for a Gaussian process at the posterior means
+        of its parameters, for a point estimate of the function itself given its values at the rows); and columns
         ``draw_1``, ... of the functions drawn.
 
-        Of an approximation some of whose parameters are off, numbers are NaN where draws of the posterior do not agree;
-        the column ``withheld`` says which, ``attrs["judged"]`` how far off the others are.
+        If parameters of an approximation are off, numbers are NaN where draws of the posterior do not agree; the column
+        ``withheld`` says which, ``attrs["judged"]`` how far off the others are.
 
     Raises
     ------
     Untrustworthy
         When the fit failed its gate, or no number of an approximation that is off agrees with the posterior's; or
-        functions are to be drawn of one whose parameters are withheld, as draws at several places are not judged.
+        ``draws`` are asked for and parameters are withheld, as joint draws cannot be judged.
     InputError
-        When the model has no function, or it has no derivative, or the new data do not suit it.
+        When the model has no function, the function has no derivative, or the new data do not suit the model.
 
     Examples
     --------
@@ -133,13 +132,15 @@ def _valued(fit: Fit, data: Data, along: Mapping[str, str], drawn: Arrays) -> pd
     return with_reasons(by_row({**columns, **drawn}, data), withheld)
 
 
-def _judged(fit: Fit, own: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
-    """Withhold values that draws of the posterior do not agree on, and shares of the prior's variance."""
+def _judged(fit: Fit, own: pd.DataFrame, reference: pd.DataFrame) -> pd.DataFrame:
+    """Withhold values, and shares of the prior's variance, that disagree with draws of the posterior."""
     limits = limits_of(fit)
-    values, gaps = moments_part(own, known, limits)
-    share, other = (frame["prior_share"].to_numpy() for frame in (own, known))
+    values, gaps = moments_part(own, reference, limits)
+    share, true_share = (frame["prior_share"].to_numpy() for frame in (own, reference))
     with np.errstate(divide="ignore", invalid="ignore"):
-        agree = limits.agree(np.zeros(len(share)), np.sqrt(share / other)) | (share == other)  # shares are of variances
+        agree = limits.agree(np.zeros(len(share)), np.sqrt(share / true_share)) | (
+            share == true_share
+        )  # shares are of variances
     parts = [values, Part(("prior_share",), agree)]
     refuse_if_none(own, parts[:1], fit, _ANSWER)
     drawn = tuple(str(name) for name in own if str(name).startswith("draw_"))
@@ -150,7 +151,7 @@ def _judged(fit: Fit, own: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
 
 
 def _along(model: OfFunction, feature: str | None) -> dict[str, Any]:
-    """Return what the steps of a model are given of a derivative; refuse a model whose function has none."""
+    """Return the keyword for a derivative along a feature; refuse a model whose function has no derivative."""
     if feature is None:
         return {}
     if not isinstance(model, HasSlopes):
@@ -160,7 +161,7 @@ def _along(model: OfFunction, feature: str | None) -> dict[str, Any]:
 
 
 def far_rows(fit: Fit, data: Data) -> list[int]:
-    """Return which new rows, from 0, are so far from those of the fit that the prior decides; of no function none."""
+    """Return the indices of new rows so far from the fit's that the prior decides; none for other models."""
     if not isinstance(model := fit.model, OfFunction):
         return []
     return np.flatnonzero(model.share_of_prior(fit.pooled(), fit.like, data) > FAR).tolist()
@@ -173,11 +174,11 @@ def _of_function(model: Model) -> OfFunction:
 
 
 def function_bands(tree: xr.DataTree, places: Arrays) -> pd.DataFrame:
-    """Return mean and 95% interval of the mean outcome, and of new rows ``row_q025`` and ``row_q975``, in passing.
+    """Return mean and 95% interval of the mean outcome at places, and ``row_q025`` and ``row_q975`` of new rows.
 
-    They are averages over the points of a quadrature, or over a few draws of the fit; ``mcse_mean``, ``mcse_q025`` and
-    ``mcse_q975`` are their Monte Carlo errors, NaN where there is none. Rows of classes, whose mean is a probability,
-    have no interval. Nor has the function of a point estimate that is one of itself: its ends are NaN.
+    They are averages over the points of a quadrature, or over some draws of the fit; ``mcse_mean``, ``mcse_q025`` and
+    ``mcse_q975`` are their Monte Carlo errors, NaN if there is none. Classes have no interval of new rows. A point
+    estimate of the function itself has no interval: its ends are NaN.
     """
     fit = answering(tree, _ANSWER)
     _, (data, _) = _of_function(fit.model), new_rows(fit.model, fit.like, places, {})
@@ -193,8 +194,8 @@ class _Bands(NamedTuple):
 
     def table(self, fit: Fit, data: Data) -> pd.DataFrame:
         """Return the columns of `function_bands`."""
-        model, (_, band), (known, of_rows) = _of_function(fit.model), self.function, self.rows
-        columns = {"mean": known.mean, "mcse_mean": known.mcse_mean}
+        model, (_, band), (row_moments, of_rows) = _of_function(fit.model), self.function, self.rows
+        columns = {"mean": row_moments.mean, "mcse_mean": row_moments.mcse_mean}
         for name in ("q025", "q975"):
             value = band.values[name] if has_interval(fit) else np.full_like(band.values[name], math.nan)
             error = band.errors[name]
@@ -207,19 +208,19 @@ class _Bands(NamedTuple):
 
 def _bands(fit: Fit, data: Data) -> _Bands:
     model, draws = _of_function(fit.model), None if is_summed(fit) and _is_quick(fit) else few_draws(fit)
-    if is_judged(fit):  # errors of few draws would pass for those of the approximation
+    if is_judged(fit):  # errors of a few draws would be taken for the approximation's
         draws = fit.draws()
     of_function, of_rows = (_averaged(fit, law, data, draws) for law in (model.function, model.law))
     return _Bands(of_function, of_rows)
 
 
 def _judged_bands(fit: Fit, data: Data, own: _Bands) -> pd.DataFrame:
-    """Withhold the bands that draws of the posterior do not agree on; the mean is of a new row as well."""
-    limits, known = limits_of(fit), _bands(reference_of(fit), data)
-    both = [[_statistics(*each) for each in bands] for bands in (own, known)]
-    gaps = [gaps_of(*each) for each in zip(*both, strict=True)]
+    """Withhold bands that disagree with draws of the posterior; the mean is also that of a new row."""
+    limits, reference = limits_of(fit), _bands(reference_of(fit), data)
+    both = [[_statistics(*summary) for summary in bands] for bands in (own, reference)]
+    gaps = [gaps_of(*pair) for pair in zip(*both, strict=True)]
     function, rows = (gaps_agree(gap, true, limits) for gap, true in zip(gaps, both[1], strict=True))
-    function &= limits.agree(gaps[1].mean, np.ones(function.shape))  # the mean that is printed is that of rows
+    function &= limits.agree(gaps[1].mean, np.ones(function.shape))  # the printed mean is that of rows
     frame = own.table(fit, data)
     parts = [Part(("mean", "q025", "q975"), function, "mean, quantiles")]
     parts += [Part(("row_q025", "row_q975"), rows, "quantiles of rows")] if "row_q025" in frame else []
@@ -229,45 +230,45 @@ def _judged_bands(fit: Fit, data: Data, own: _Bands) -> pd.DataFrame:
     return frame
 
 
-def _statistics(known: Moments, quantiles: Quantiles) -> np.ndarray:
-    return np.stack([known.mean, known.sd, *(quantiles.values[name] for name in QUANTILES)])
+def _statistics(summary: Moments, quantiles: Quantiles) -> np.ndarray:
+    return np.stack([summary.mean, summary.sd, *(quantiles.values[name] for name in QUANTILES)])
 
 
 def has_interval(fit: Fit) -> bool:
-    """Say whether the function has an interval: a point estimate of the function itself has none."""
+    """Return whether the function has an interval: a point estimate of the function itself has none."""
     return fit.kind != "point estimate" or not _of_function(fit.model).function_is_estimated
 
 
 def is_summed(fit: Fit) -> bool:
-    """Say whether answers are sums over points, and not averages over draws."""
+    """Return whether answers are sums over points, and not averages over draws."""
     return fit.method == "exact" or fit.kind == "point estimate"
 
 
 def _is_quick(fit: Fit) -> bool:
-    """Say whether a sum over the points takes a second or two: a process takes the square of its rows at each."""
+    """Return whether a sum over the points takes a second or two: a process takes squared rows at each."""
     return len(points_of(fit)[1]) * fit.data.rows**2 <= MOST_SUMMED
 
 
 def few_draws(fit: Fit) -> dict[str, np.ndarray]:
-    """Return evenly spaced draws of each chain, some `FEW` in all."""
+    """Return evenly spaced draws of each chain, about `FEW` in all."""
     draws = fit.draws()
     step = max(1, math.prod(next(iter(draws.values())).shape[:2]) // FEW)
     return {name: values[:, ::step] for name, values in draws.items()}
 
 
 def function_along(tree: xr.DataTree) -> pd.DataFrame:
-    """Return the function at a few places of each feature, the others at their means: an answer in few lines.
+    """Return the function at some values of each feature, with the other features at their means.
 
     Parameters
     ----------
     tree : xarray.DataTree
-        What `fit` returned of a model of a function of features, as ``gaussian_process``.
+        What `fit` returned for a model of a function of features, such as ``gaussian_process``.
 
     Returns
     -------
     pandas.DataFrame
-        ``feature``, ``at``, and there the ``mean`` of the outcome and the 95% interval ``q025``, ``q975`` of the
-        function, of classes that of the probability; and their Monte Carlo errors ``mcse_mean``, ``mcse_q025``,
+        ``feature``, its value ``at``, the ``mean`` of the outcome and the 95% interval ``q025``, ``q975`` of the
+        function, for classes of the probability; and their Monte Carlo errors ``mcse_mean``, ``mcse_q025``,
         ``mcse_q975``.
 
     Raises
@@ -280,18 +281,18 @@ def function_along(tree: xr.DataTree) -> pd.DataFrame:
     data = Fit(tree).data
     X, names = data["X"], [str(name) for name in data["feature"]]
     count = ALONG_ONE if len(names) == 1 else ALONG_EACH
-    at = [_places_along(column, count) for column in X.T[:MOST_ALONG]]
-    which = np.repeat(np.arange(len(at)), [len(own) for own in at])
-    places = np.tile(X.mean(axis=0), (len(which), 1))
-    places[np.arange(len(which)), which] = np.concatenate(at)
+    values = [_places_along(column, count) for column in X.T[:MOST_ALONG]]
+    feature = np.repeat(np.arange(len(values)), list(map(len, values)))
+    places = np.tile(X.mean(axis=0), (len(feature), 1))
+    places[np.arange(len(feature)), feature] = np.concatenate(values)
     frame = function_bands(tree, {"X": places, "feature": data["feature"]})
-    frame.insert(0, "feature", np.array(names, dtype=object)[which])
-    frame.insert(1, "at", np.concatenate(at))
+    frame.insert(0, "feature", np.array(names, dtype=object)[feature])
+    frame.insert(1, "at", np.concatenate(values))
     return frame.drop(columns=["row_q025", "row_q975"], errors="ignore").reset_index(drop=True)
 
 
 def _places_along(column: np.ndarray, count: int) -> np.ndarray:
-    """Return evenly spaced places from the least to the greatest value, of few digits; or the values, of few."""
+    """Return evenly spaced, rounded places from the least to the greatest value; or the values, if few."""
     values = np.unique(column)
     if len(values) <= count:
         return values
@@ -302,9 +303,9 @@ def _places_along(column: np.ndarray, count: int) -> np.ndarray:
 def drawn_functions(
     tree: xr.DataTree, places: Arrays, draws: int, seed: int | np.random.Generator = 0, **along: Any
 ) -> np.ndarray:
-    """Draw functions at all places together, (draws, rows), one for each of evenly spaced draws of the parameters.
+    """Draw functions at all places jointly, (draws, rows), each at one of evenly spaced draws of the parameters.
 
-    Where parameters are withheld they are refused: answers are judged place by place, and these are of all together.
+    Refused if parameters are withheld: answers are judged place by place, and joint draws cannot be.
     """
     fit = answering(tree, _ANSWER)
     model, (data, _) = _of_function(fit.model), new_rows(fit.model, fit.like, places, {})
@@ -318,7 +319,7 @@ def drawn_functions(
 
 
 def evenly(draws: Params, count: int) -> dict[str, np.ndarray]:
-    """Return evenly spaced draws."""
+    """Return ``count`` evenly spaced draws."""
     size = len(next(iter(draws.values())))
     return {name: values[np.arange(count) * size // count] for name, values in draws.items()}
 
@@ -328,46 +329,50 @@ def points_of(fit: Fit) -> tuple[Arrays, np.ndarray]:
     if fit.method != "exact":
         pooled = fit.pooled()
         return pooled, np.full(size := len(next(iter(pooled.values()))), 1 / size)
-    known = fit.integrated
-    few = known.halved > NEGLIGIBLE
-    return {name: values[few] for name, values in known.points.items()}, known.halved[few] / known.halved[few].sum()
+    grid = fit.integrated
+    is_heavy = grid.halved > NEGLIGIBLE
+    return {name: values[is_heavy] for name, values in grid.points.items()}, grid.halved[is_heavy] / grid.halved[
+        is_heavy
+    ].sum()
 
 
 def function_moments(fit: Fit, model: OfFunction, data: Data, **along: Any) -> dict[str, np.ndarray]:
-    """Return moments and quantiles of the function at places, and the share of the prior's variance that is left.
+    """Return moments, quantiles and their errors of the function at places, and the share of the prior's variance left.
 
-    Their errors are among them, and ``withheld``, which of them are withheld and why.
+    ``withheld`` says which numbers are withheld and why.
     """
-    known, quantiles = _averaged(fit, partial(model.function, **along), data, None if is_summed(fit) else fit.draws())
-    columns = {**moment_columns(known, quantiles), "withheld": known.withheld}
+    by_place, quantiles = _averaged(
+        fit, partial(model.function, **along), data, None if is_summed(fit) else fit.draws()
+    )
+    columns = {**moment_columns(by_place, quantiles), "withheld": by_place.withheld}
     if not has_interval(fit):
-        unknown = np.full(known.mean.shape, math.nan)
+        unknown = np.full(by_place.mean.shape, math.nan)
         columns |= {**dict.fromkeys(("sd", "q025", "q975"), unknown), "withheld": np.full(unknown.shape, NO_INTERVAL)}
     return {**columns, "prior_share": model.share_of_prior(fit.pooled(), fit.like, data, **along)}
 
 
 def _averaged(fit: Fit, law: Callable[..., Any], data: Data, draws: Params | None) -> tuple[Moments, Quantiles]:
-    """Return moments and quantiles of rows, averaged over draws (chain, draw, ...), without any over the points."""
+    """Return moments and quantiles of rows, averaged over draws (chain, draw, ...), else over points."""
     points, weights = points_of(fit) if draws is None else (draws, np.empty(0))
     size, width = fit.model.inputs.size(data), math.prod(next(iter(points.values())).shape[: 1 if draws is None else 2])
     moments_of, quantiles_of = [], []
-    for some in blocks(size, width):
-        at = partial(law, seen=fit.like, new=fit.model.inputs.reordered(data, np.arange(size)[some]))
+    for block in blocks(size, width):
+        law_at = partial(law, seen=fit.like, new=fit.model.inputs.reordered(data, np.arange(size)[block]))
         if draws is None:
-            mixture = Averaged(at(points), weights)
-            known, quantiles = Moments.exact(mixture.mean(), mixture.std()), Quantiles.exact(mixture)
+            mixture = Averaged(law_at(points), weights)
+            row_moments, quantiles = Moments.exact(mixture.mean(), mixture.std()), Quantiles.exact(mixture)
         else:
-            known, quantiles = _over_draws(at, draws, independent=fit.has_independent_draws)
-        moments_of.append(known)
+            row_moments, quantiles = _over_draws(law_at, draws, independent=fit.has_independent_draws)
+        moments_of.append(row_moments)
         quantiles_of.append(quantiles)
     return Moments(*map(np.concatenate, zip(*moments_of, strict=True))), Quantiles.joined(quantiles_of)
 
 
 def _over_draws(law: Callable[[Params], Any], draws: Params, *, independent: bool) -> tuple[Moments, Quantiles]:
     """Return moments and quantiles averaged over draws."""
-    at = law({name: values.reshape(-1, *values.shape[2:]) for name, values in draws.items()})
+    at_draws = law({name: values.reshape(-1, *values.shape[2:]) for name, values in draws.items()})
     shape = next(iter(draws.values())).shape[:2]
-    means, variances = (np.reshape(each, (*shape, -1)) for each in (at.mean(), at.var()))
-    counts = hasattr(at, "logpmf")
+    means, variances = (np.reshape(values, (*shape, -1)) for values in (at_draws.mean(), at_draws.var()))
+    counts = hasattr(at_draws, "logpmf")
     quantiles = over_draws(law, draws, means.shape[-1], counts=counts, independent=independent)
     return moments(means, variances, independent=independent), quantiles

@@ -45,12 +45,12 @@ _ESTIMATES = ("mean", "sd", *QUANTILES, *(f"mcse_{name}" for name in ("mean", "s
 _RANKS = ("rank", "mcse_rank", "rank_q025", "rank_q975", "p_highest", "mcse_p_highest", "p_lowest", "mcse_p_lowest")
 _INTERVAL = (0.025, 0.975)
 _SPREAD = "sd_shrinkage"
-"""The sd over draws of the weight, by which its mean is judged; it is left out of the answer."""
+"""The sd over draws of the shrinkage weight, the unit in which its mean is judged; not in the answer."""
 _ANSWER = "estimates of groups"
 
 
 def has_group_estimates(model: Model) -> bool:
-    """Say whether a model has one parameter for each group, and integrates it out."""
+    """Return whether a model has one parameter for each group, and integrates it out."""
     return View.GROUPS in model.views()
 
 
@@ -59,7 +59,7 @@ def _of_groups(model: Model) -> list[str]:
 
 
 def group_estimates(tree: xr.DataTree) -> pd.DataFrame:
-    """Estimate each group of a hierarchy: by its own row, by all groups, and partially pooled; and rank the groups.
+    """Estimate each group of a hierarchy, from its row alone, fully pooled and partially pooled, and rank the groups.
 
     Parameters
     ----------
@@ -69,31 +69,30 @@ def group_estimates(tree: xr.DataTree) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        A row a group, in the order of the data: how well its row is known (``se``, ``trials`` or ``exposure``), or of
-        a regression with random intercepts the number of its ``rows``; ``raw``, the estimate by its own row, NaN
-        without any trial, and of random intercepts; ``pooled``, that by all rows as if the groups did
-        not differ, the mean of the raw ones weighted by 1/se^2, trials or exposure; ``mean``, ``sd``, ``q025``,
-        ``median`` and ``q975`` of its parameter, and their Monte Carlo errors ``mcse_mean``, ``mcse_sd`` and so on.
-        ``shrinkage`` is the posterior mean of the weight of the population's mean in the mean of the group's parameter:
-        0 leaves the raw estimate as it is, 1 says nothing but the population. ``rank`` is the mean rank, 1 the highest,
-        with ``rank_q025`` and ``rank_q975``, and ``p_highest`` and ``p_lowest`` the probabilities of the first and the
-        last. Their Monte Carlo errors are in ``mcse_rank`` and so on. The name of the parameter is in
-        ``attrs["quantity"]``. Of an approximation some of whose parameters are off, numbers are NaN where draws of the
-        posterior do not agree; the column ``withheld`` says which, ``attrs["judged"]`` how far off the others are.
+        One row per group, in the order of the data: its standard error, trials or exposure (``se``, ``trials`` or
+        ``exposure``), or the number of its ``rows`` for random intercepts; ``raw``, the estimate from its row alone,
+        NaN without any trial, and for random intercepts; ``pooled``, the estimate as if the groups did not differ, the
+        mean of the raw ones weighted by 1/se^2, trials or exposure; ``mean``, ``sd``, ``q025``, ``median`` and ``q975``
+        of its parameter, and their Monte Carlo errors ``mcse_mean``, ``mcse_sd`` and so on. ``shrinkage`` is the
+        posterior mean of the weight of the population's mean in the mean of the group's parameter: 0 leaves the raw
+        estimate as it is, 1 replaces it by the population's. ``rank`` is the mean rank, 1 the highest, with
+        ``rank_q025`` and ``rank_q975``, and ``p_highest`` and ``p_lowest`` the probabilities of the first and the last
+        rank. Their Monte Carlo errors are in ``mcse_rank`` and so on. The name of the parameter is in
+        ``attrs["quantity"]``. If parameters of an approximation are off, numbers are NaN where draws of the posterior
+        do not agree; the column ``withheld`` says which, ``attrs["judged"]`` how far off the others are.
 
     Raises
     ------
     InputError
-        When the model has not one parameter for each group.
+        When the model does not have one parameter for each group.
     Untrustworthy
         When the fit failed its gate, or no number of an approximation that is off agrees with the posterior's.
 
     Notes
     -----
-    Of an exact fit moments and quantiles are those of its quadrature; shrinkage, ranks and probabilities are of its
-    joint draws, as the groups depend on each other. A point estimate has neither spread nor ranks. The weight is that
-    of the population's mean, which is not the fully pooled estimate, so that 1 - (mean - pooled) / (raw - pooled),
-    undefined where ``raw`` is ``pooled``, is another number.
+    Moments and quantiles of an exact fit are by quadrature; shrinkage, ranks and probabilities are from its joint
+    draws, as the groups depend on each other. A point estimate has neither spread nor ranks. The population's mean is
+    not the fully pooled estimate, so that ``shrinkage`` differs from 1 - (mean - pooled) / (raw - pooled).
 
     Examples
     --------
@@ -105,10 +104,8 @@ def group_estimates(tree: xr.DataTree) -> pd.DataFrame:
     """
     fit = answering(tree, _ANSWER)
     if not has_group_estimates(fit.model):
-        has = "no model of groups with one parameter each"
-        raise InputError(
-            f"{fit.model.name} is {has}", "no_groups", hint="fit one such as normal_means or beta_binomial"
-        )
+        problem = f"{fit.model.name} is no model of groups with one parameter each"
+        raise InputError(problem, "no_groups", hint="fit one such as normal_means or beta_binomial")
     frame = _estimated(fit)
     if is_judged(fit):
         frame = _judged(fit, frame)
@@ -128,22 +125,22 @@ def _estimated(fit: Fit) -> pd.DataFrame:
 
 
 def _judged(fit: Fit, own: pd.DataFrame) -> pd.DataFrame:
-    """Withhold what draws of the posterior do not agree on: estimates, weights, ranks and chances each by themselves.
+    """Withhold numbers that disagree with draws of the posterior: estimates, weights, ranks and probabilities apart.
 
-    Weights and ranks depend on what groups have in common and on their joint distribution: right estimates do not tell.
+    Weights and ranks depend on the outer parameters and the joint distribution, which estimates do not check.
     """
-    limits, reference = limits_of(fit), reference_of(fit)
-    other = _estimated(reference)
-    theta = reference.draws()[str(own.attrs["quantity"])]
-    estimates, gaps = moments_part(own, other, limits)
-    weights = (own["shrinkage"].to_numpy(), other["shrinkage"].to_numpy())
+    limits, reference_fit = limits_of(fit), reference_of(fit)
+    reference = _estimated(reference_fit)
+    theta = reference_fit.draws()[str(own.attrs["quantity"])]
+    estimates, gaps = moments_part(own, reference, limits)
+    weights = (own["shrinkage"].to_numpy(), reference["shrinkage"].to_numpy())
     parts = [
         estimates,
-        Part(("shrinkage",), limits.means_agree(*weights, other[_SPREAD].to_numpy()) | np.isnan(weights[0])),
+        Part(("shrinkage",), limits.means_agree(*weights, reference[_SPREAD].to_numpy()) | np.isnan(weights[0])),
         Part(("rank", "rank_q025", "rank_q975"), _ranks_agree(own, _ranked(theta), limits), "rank"),
     ]
     for name in ("p_highest", "p_lowest"):
-        scores = (scores_of(frame[name].to_numpy(), frame[f"mcse_{name}"].to_numpy()) for frame in (own, other))
+        scores = (scores_of(frame[name].to_numpy(), frame[f"mcse_{name}"].to_numpy()) for frame in (own, reference))
         parts.append(Part((name,), limits.scores_agree(*scores)))
     refuse_if_none(own, parts, fit, _ANSWER)
     frame = only_agreeing(own, parts)
@@ -152,18 +149,18 @@ def _judged(fit: Fit, own: pd.DataFrame) -> pd.DataFrame:
 
 
 def _ranks_agree(own: pd.DataFrame, ranks: np.ndarray, limits: Limits) -> np.ndarray:
-    """Compare mean ranks, and the ends of their intervals by how many of the posterior's ranks lie beyond them."""
+    """Compare mean ranks, and the ends of their intervals by the share of the posterior's ranks beyond them."""
     agree = limits.means_agree(own["rank"].to_numpy(), ranks.mean((0, 1)), ranks.std((0, 1), ddof=1))
     for name, level in zip(("rank_q025", "rank_q975"), scipy.special.ndtri(_INTERVAL), strict=True):
         end = own[name].to_numpy()
-        below, up_to = (scipy.special.ndtri(np.mean(is_it, axis=(0, 1))) for is_it in (ranks < end, ranks <= end))
+        below, up_to = (scipy.special.ndtri(np.mean(inside, axis=(0, 1))) for inside in (ranks < end, ranks <= end))
         slack = limits.mean + (limits.most - 1) * abs(level)
         agree &= (below <= level + slack) & (up_to >= level - slack)
     return np.asarray(agree)
 
 
 def sizes_of_groups(fit: Fit) -> tuple[str, np.ndarray]:
-    """Return how well each group is known, and what that is called: by its row, or by how many rows it has."""
+    """Return the name and values of the groups' standard errors, trials or exposures, else their numbers of rows."""
     inputs = fit.model.inputs
     if isinstance(inputs, Groups):
         return inputs.beside, np.asarray(fit.data[inputs.beside])
@@ -171,7 +168,7 @@ def sizes_of_groups(fit: Fit) -> tuple[str, np.ndarray]:
 
 
 def _unpooled(fit: Fit) -> Columns:
-    """Return raw and fully pooled estimates; of intercepts, which have no raw ones, 0: as if groups did not differ."""
+    """Return raw and fully pooled estimates; pooled intercepts are 0, and have no raw estimate."""
     model = fit.model
     assert isinstance(model, Conditional)
     if not isinstance(model.inputs, Groups):
@@ -179,9 +176,9 @@ def _unpooled(fit: Fit) -> Columns:
         return {"raw": nothing, "pooled": np.zeros(len(nothing))}
     raw, weight = model.inputs.raw(fit.data)
     if model.shrinkage({key: values[0, 0] for key, values in fit.draws().items()}, fit.data) is None:
-        return dict.fromkeys(("raw", "pooled"), np.full(len(raw), np.nan))  # the parameter is another quantity
-    seen = weight > 0
-    pooled = np.average(raw[seen], weights=weight[seen]) if seen.any() else math.nan
+        return dict.fromkeys(("raw", "pooled"), np.full(len(raw), np.nan))  # raw estimates are of another quantity
+    has_data = weight > 0
+    pooled = np.average(raw[has_data], weights=weight[has_data]) if has_data.any() else math.nan
     return {"raw": raw, "pooled": np.full(len(raw), pooled)}
 
 
@@ -203,13 +200,13 @@ def _ranked(theta: np.ndarray) -> np.ndarray:
 
 
 def _ranks(theta: np.ndarray, fit: Fit) -> Columns:
-    """Rank the groups in each joint draw, shape (chain, draw, group), from the highest; equal ones share ranks."""
+    """Rank the groups from the highest in each joint draw, shape (chain, draw, group); ties share ranks."""
     ranks = _ranked(theta)
     columns = {"rank": ranks.mean((0, 1)), "mcse_rank": error_of_mean(ranks, fit.kind)}
     bounds = np.quantile(ranks, _INTERVAL, axis=(0, 1), method="inverted_cdf")
     columns |= dict(zip(("rank_q025", "rank_q975"), bounds, strict=True))
     for name, end in (("p_highest", theta.max(-1)), ("p_lowest", theta.min(-1))):
-        is_it = theta == end[..., None]
-        share = is_it / is_it.sum(-1, keepdims=True)
+        is_end = theta == end[..., None]
+        share = is_end / is_end.sum(-1, keepdims=True)
         columns |= {name: share.mean((0, 1)), f"mcse_{name}": error_of_mean(share, fit.kind, theta)}
     return columns

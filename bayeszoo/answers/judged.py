@@ -1,10 +1,10 @@
-"""Answers that are judged by themselves, of an approximation some of whose parameters are off.
+"""Answers by an approximation some of whose parameters are off, each number judged by itself.
 
-Wrong parameters need not make a wrong answer: the distribution of a new row may be right where the mean is
-overconfident. So the answer is computed twice, from the approximation and from draws of the posterior that it was
-measured against, and each number is shown if both agree. Each is compared in its own units, whatever its neighbours.
-Where parameters are withheld they must agree within the gate's limits; where these are shown with a warning, so is an
-answer, up to the limits beyond which a parameter is withheld.
+Wrong parameters need not make a wrong answer: the distribution of a new row may be right although a parameter's sd is
+too small. So the answer is computed twice, from the approximation and from the draws of the posterior that it was
+measured against, and each number is shown if the two agree, whatever its neighbours. If parameters are withheld,
+numbers must agree within the gate's limits; if parameters are shown with a warning, so is an answer, up to the limits
+beyond which a parameter is withheld.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ else:
     xr = lazy_loader.load("xarray")
 
 MAX_SCORE_GAP = 0.1
-"""Error of a log score, in nats, up to which it is shown."""
+"""Largest error of a log score that is shown, in nats."""
 FAR = "too far from the posterior's"
 _MOMENTS = "mean, sd, quantiles"
 _FAR = f"{_MOMENTS}: {FAR}"
-_KEPT = ("observed", "what", "withheld", "plug_in", "bias")
-"""Columns that do not come from the parameters."""
+_NOT_OF_PARAMETERS = ("observed", "what", "withheld", "plug_in", "bias")
+"""Columns that do not depend on the parameters."""
 
 
 class Limits(NamedTuple):
-    """How far an answer may be from the posterior's: means and quantiles in sd, ratios of sds, log scores in nats."""
+    """Largest distance of an answer from the posterior's: means and quantiles in sd, ratios of sds, scores in nats."""
 
     mean: float
     least: float
@@ -48,101 +48,101 @@ class Limits(NamedTuple):
     quantile: float
     score: float
     is_strict: bool
-    """Whether parameters are withheld, so that nothing passes that is not known to agree."""
+    """Whether parameters are withheld: then a number passes only if it is known to agree."""
     then: str = ""
-    """What to try where an answer is further off."""
+    """What to try if an answer is further off."""
 
     def agree(self, mean: np.ndarray, sd: np.ndarray) -> np.ndarray:
-        """Say where an error of a mean, in sd, and a ratio of sds are within the limits."""
+        """Return where an error of a mean, in sd, and a ratio of sds are within the limits."""
         if self.is_strict:
             return (np.abs(mean) <= self.mean) & (sd >= self.least) & (sd <= self.most)
         return ~((np.abs(mean) > self.mean) | (sd < self.least) | (sd > self.most))
 
     def moments_agree(self, own: tuple[np.ndarray, np.ndarray], other: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-        """Compare means and sds, ``own``, with the posterior's."""
+        """Return where means and sds, ``own``, agree with the posterior's, ``other``."""
         with np.errstate(invalid="ignore", divide="ignore"):
             gap, ratio = np.asarray((own[0] - other[0]) / other[1]), np.asarray(own[1] / other[1])
-        same = (own[0] == other[0]) & (own[1] == other[1])  # of an sd 0 too
+        same = (own[0] == other[0]) & (own[1] == other[1])  # also if the sd is 0
         return same | self.agree(gap, ratio)
 
     def scores_agree(self, own: np.ndarray, other: np.ndarray) -> np.ndarray:
-        """Compare normal scores: an error of the mean moves all alike, one of the sd by a share of their size."""
+        """Return where normal scores agree: an error of the mean moves all alike, one of the sd in proportion."""
         with np.errstate(invalid="ignore"):
             far = np.abs(own - other) > self.mean + (self.most - 1) * np.abs(other)
         unknown = np.isnan(own) | np.isnan(other)
         return (own == other) | (~far & (~unknown | (not self.is_strict)))
 
     def means_agree(self, own: np.ndarray, other: np.ndarray, sd: np.ndarray) -> np.ndarray:
-        """Compare means alone, in the posterior's ``sd``."""
+        """Return where means agree, in units of the posterior's ``sd``."""
         with np.errstate(invalid="ignore"):
             far = np.abs(own - other) > self.mean * sd
         unknown = np.isnan(own) | np.isnan(other) | np.isnan(sd)
         return (own == other) | (~far & (~unknown | (not self.is_strict)))
 
     def logs_agree(self, own: np.ndarray, other: np.ndarray) -> np.ndarray:
-        """Compare log probabilities or densities."""
+        """Return where log probabilities or densities agree."""
         with np.errstate(invalid="ignore"):
             return (own == other) | (np.abs(own - other) <= self.score)
 
 
 WITHIN = Limits(MAX_MEAN_GAP, 1 - MAX_SD_GAP, 1 + MAX_SD_GAP, MAX_QUANTILE_GAP, MAX_SCORE_GAP, is_strict=True)
-"""Limits of answers where parameters are withheld."""
+"""Limits of answers if parameters are withheld."""
 SHOWN = Limits(SHOWN_MEAN_GAP, 1 / SHOWN_SD_RATIO, SHOWN_SD_RATIO, np.inf, SHOWN_MEAN_GAP, is_strict=False)
-"""Limits of answers where all parameters are shown, some with a warning."""
+"""Limits of answers if all parameters are shown, some with a warning."""
 
 
 class Agreement(NamedTuple):
-    """Which rows of a table agree with the reference, and a line about all of them."""
+    """Which rows of a table agree with the reference, and a line that sums it up."""
 
     shown: np.ndarray
     line: str
 
 
 class Part(NamedTuple):
-    """Columns of an answer that are shown together, in which rows they agree with the posterior's, and why not else."""
+    """Columns of an answer shown together, the rows where they agree, and why the others are withheld."""
 
     columns: tuple[str, ...]
     agree: np.ndarray
     name: str = ""
-    """What a reason calls the columns, where not by their names."""
+    """What a reason calls the columns; their names if empty."""
     why: str = FAR
 
 
 def judged[Rows](
     tree: xr.DataTree, answer: str, rows: Callable[[Fit], Rows], ask: Callable[[Fit, Rows], pd.DataFrame]
 ) -> pd.DataFrame:
-    """Ask a fit, and withhold what disagrees with the posterior where its parameters do.
+    """Return a fit's answer; if parameters are off, withhold numbers that disagree with the posterior.
 
     Parameters
     ----------
     tree : xarray.DataTree
         What `fit` returned.
     answer : str
-        What is withheld where the fit is, as "predictions from it".
+        What messages call the answer, such as "predictions from it".
     rows : callable
-        Read what is asked about, once the fit is known to answer.
+        Map a fit that may answer to the rows that are asked about.
     ask : callable
-        A view of a fit, and what was read, to a table with columns ``mean``, ``sd``, ``q025``, ``median``, ``q975``.
+        Map a fit and these rows to a table with columns ``mean``, ``sd``, ``q025``, ``median``, ``q975``.
 
     Returns
     -------
     pandas.DataFrame
-        The table. Where parameters are withheld, only what agrees with draws of the posterior within `MAX_MEAN_GAP` sd,
-        `MAX_SD_GAP` of the sd and `MAX_QUANTILE_GAP` sd of each quantile; where they are shown with a warning, within
-        `SHOWN_MEAN_GAP` sd and a factor of `SHOWN_SD_RATIO`. The rest is NaN with its reason in the column
-        ``withheld``, and ``attrs["judged"]`` says so. A log score is shown within `MAX_SCORE_GAP` nats.
+        The table. If parameters are withheld, numbers are shown that agree with draws of the posterior within
+        `MAX_MEAN_GAP` sd, `MAX_SD_GAP` of the sd and `MAX_QUANTILE_GAP` sd of each quantile; if they are shown with a
+        warning, within `SHOWN_MEAN_GAP` sd and a factor of `SHOWN_SD_RATIO`. Other numbers are NaN with the reason in
+        the column ``withheld``, and ``attrs["judged"]`` sums it up. A log score is shown within `MAX_SCORE_GAP` nats.
 
     Raises
     ------
     Untrustworthy
-        When the fit failed its gate, or parameters are withheld, and no row of the answer agrees or no draws of the
+        When the fit failed its gate; or parameters are withheld, and no row of the answer agrees, or no draws of the
         posterior were kept.
     """
     fit = answering(tree, answer)
     if not is_judged(fit):
         return ask(fit, rows(fit))
-    about = rows(fit)
-    return kept(fit, answer, ask(fit, about), ask(reference_of(fit), about))
+    asked_about = rows(fit)
+    return kept(fit, answer, ask(fit, asked_about), ask(reference_of(fit), asked_about))
 
 
 def kept(fit: Fit, answer: str, own: pd.DataFrame, reference: pd.DataFrame) -> pd.DataFrame:
@@ -151,7 +151,7 @@ def kept(fit: Fit, answer: str, own: pd.DataFrame, reference: pd.DataFrame) -> p
     agreement = _agreement(own, reference, limits)
     if not agreement.shown.any():
         refuse(fit, answer)
-    agrees = {name: _agrees(name, own, reference, limits) for name in own.columns.difference([*_KEPT])}
+    agrees = {name: _agrees(name, own, reference, limits) for name in own.columns.difference([*_NOT_OF_PARAMETERS])}
     reasons = _reasons(own, agreement.shown, agrees.get("log_score", True))
     for name, of_rows in agrees.items():
         own[name] = own[name].where(agreement.shown & of_rows)
@@ -163,7 +163,7 @@ def kept(fit: Fit, answer: str, own: pd.DataFrame, reference: pd.DataFrame) -> p
 def only_agreeing(frame: pd.DataFrame, parts: Sequence[Part]) -> pd.DataFrame:
     """Return an answer without the numbers that disagree, which its column ``withheld`` names.
 
-    A number is judged by its own part alone: it does not pass because others of its row do.
+    Each part is judged by itself: agreement of other numbers of a row does not count.
     """
     texts = [""] * len(frame) if "withheld" not in frame else frame["withheld"].tolist()
     for part in parts:
@@ -181,7 +181,7 @@ def refuse_if_none(frame: pd.DataFrame, parts: Sequence[Part], fit: Fit, answer:
 
 
 def without_of_all(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """Return an answer without numbers of all rows, in ``attrs``, that disagree or are of rows that do."""
+    """Return an answer without the totals ``names`` in ``attrs``, which disagree or include rows that do."""
     if names:
         frame.attrs |= dict.fromkeys(names, np.nan)
         frame.attrs["withheld"] = [*frame.attrs.get("withheld", []), f"{', '.join(names)} of all rows: {FAR}"]
@@ -193,29 +193,31 @@ def _numbers(frame: pd.DataFrame, part: Part) -> list[str]:
 
 
 def _joined(reason: str, text: str) -> str:
-    """Add a reason to those of a row; names with one reason stand together."""
-    others, separator, last = text.rpartition("; ")
-    (names, why), (other, of_other) = (each.partition(": ")[::2] for each in (reason, last))
-    return f"{others}{separator}{other}, {names}: {why}" if why == of_other else "; ".join(filter(None, (text, reason)))
+    """Add a reason to those of a row; equal reasons are merged."""
+    earlier, separator, last = text.rpartition("; ")
+    (names, why), (last_names, last_why) = (entry.partition(": ")[::2] for entry in (reason, last))
+    if why == last_why:
+        return f"{earlier}{separator}{last_names}, {names}: {why}"
+    return "; ".join(filter(None, (text, reason)))
 
 
 def moments_part(
     own: pd.DataFrame, reference: pd.DataFrame, limits: Limits, names: Sequence[str] = STATISTICS, name: str = ""
 ) -> tuple[Part, Gaps]:
-    """Compare mean, sd and quantiles, which the columns ``names`` have, and return the gaps too."""
-    known = _statistics(reference, names)
-    measured = gaps_of(_statistics(own, names), known)
-    return Part(tuple(names), gaps_agree(measured, known, limits), name or _MOMENTS), measured
+    """Compare mean, sd and quantiles, in the columns ``names``, and return the gaps too."""
+    posterior = _statistics(reference, names)
+    gaps = gaps_of(_statistics(own, names), posterior)
+    return Part(tuple(names), gaps_agree(gaps, posterior, limits), name or _MOMENTS), gaps
 
 
 def scores_of(p: np.ndarray, error: np.ndarray) -> np.ndarray:
-    """Return probabilities as normal scores; where all draws agree, as if half of one did not."""
+    """Return probabilities as normal scores; those of 0 and 1 as if half a draw disagreed."""
     half = np.minimum(np.asarray(error) / 2, 0.5)
     return np.asarray(scipy.special.ndtri(np.where(p == 0, half, np.where(p == 1, 1 - half, p))))
 
 
 def _reasons(own: pd.DataFrame, shown: np.ndarray, scores: Any) -> np.ndarray:
-    """Return what is withheld of each row, and why; a score may be off where the distribution is not."""
+    """Return which numbers of each row are withheld, and why; a score may be off though its distribution agrees."""
     texts = own["withheld"].to_numpy() if "withheld" in own else np.full(len(own), "", dtype=object)
     is_scored = own["log_score"].notna().to_numpy() if "log_score" in own else False
     score_alone = is_scored & ~np.asarray(scores)
@@ -224,24 +226,24 @@ def _reasons(own: pd.DataFrame, shown: np.ndarray, scores: Any) -> np.ndarray:
 
 
 def answering(tree: xr.DataTree, answer: str) -> Fit:
-    """Return the view of a fit that answers: its numbers are shown, or it can be judged; else raise `Untrustworthy`."""
+    """Return the fit if its numbers are shown or can be judged; else raise `Untrustworthy`."""
     fit = Fit(tree)
     return fit if is_judged(fit) else require_shown(fit, answer)
 
 
 def refuse(fit: Fit, answer: str) -> None:
-    """Raise `Untrustworthy`, as no part of an answer agrees with the posterior's."""
+    """Raise `Untrustworthy`, as no number of an answer agrees with the posterior's."""
     require_shown(fit, answer)
     raise Untrustworthy(f"all of it is {FAR}: {answer} are withheld", "withheld")
 
 
 def is_judged(fit: Fit) -> bool:
-    """Say whether parameters of a fit are off, and draws of the posterior were kept to judge answers by."""
+    """Return whether parameters of a fit are off, and draws of the posterior were kept to judge answers."""
     return fit.is_shown and REFERENCE_DRAWS in fit
 
 
 def has_withheld(fit: Fit) -> bool:
-    """Say whether parameters of a fit that is judged are withheld."""
+    """Return whether parameters of a judged fit are withheld."""
     return "parameters_withheld" in fit.facts
 
 
@@ -251,7 +253,7 @@ def limits_of(fit: Fit) -> Limits:
 
 
 def reference_of(fit: Fit) -> Fit:
-    """Return a view of the fit with draws of the posterior in place of its own."""
+    """Return the fit with draws of the posterior in place of the approximation's."""
     groups = {str(name): group.to_dataset() for name, group in fit.tree.children.items()}
     groups.pop("sample_stats", None)  # weights of the approximation's draws
     tree = xr.DataTree.from_dict({**groups, "posterior": groups.pop(REFERENCE_DRAWS)})
@@ -263,8 +265,8 @@ def reference_of(fit: Fit) -> Fit:
 
 
 def gaps_agree(gaps: Gaps, known: np.ndarray, limits: Limits) -> np.ndarray:
-    """Say where gaps are within the limits, by the posterior's `STATISTICS`; what these do not know does not agree."""
-    # where the mean or sd is not known quantiles are compared, which of outcomes 0 and 1 may all be 0
+    """Return where gaps are within the limits, given the posterior's `STATISTICS`; unknown ones do not agree."""
+    # without a mean or sd quantiles are compared: of outcomes 0 and 1 all may be 0, and tell nothing
     can_tell = np.isfinite(known[:2]).all(axis=0) | (known[-1] > known[2]) | (not limits.is_strict)
     with np.errstate(invalid="ignore"):
         near = gaps.quantile <= limits.quantile if limits.is_strict else True
@@ -272,19 +274,19 @@ def gaps_agree(gaps: Gaps, known: np.ndarray, limits: Limits) -> np.ndarray:
 
 
 def agreeing_draws(fit: Fit, answer: str, draws: Callable[[Fit], np.ndarray]) -> np.ndarray:
-    """Return draws (draws, n) of quantities of a fit, NaN where mean, sd or quantiles disagree with the posterior's."""
+    """Return draws (draws, n) of quantities of a fit; NaN where mean, sd or quantiles disagree with the posterior's."""
     own = draws(fit)
     if not is_judged(fit):
         return own
-    known = statistics_of(draws(reference_of(fit))[None])
-    agree = gaps_agree(gaps_of(statistics_of(own[None]), known), known, limits_of(fit))
+    posterior = statistics_of(draws(reference_of(fit))[None])
+    agree = gaps_agree(gaps_of(statistics_of(own[None]), posterior), posterior, limits_of(fit))
     if not agree.any():
         refuse(fit, answer)
     return np.where(agree, own, np.nan)
 
 
 def line_of(shown: np.ndarray, mean: np.ndarray, sd: np.ndarray, limits: Limits, noun: str = "rows") -> str:
-    """Say how far the numbers that are shown are from the posterior's, and how many are not shown."""
+    """Return a line: how far the shown numbers are from the posterior's, and how many are withheld."""
     known = shown & np.isfinite(mean) & np.isfinite(sd)
     within = ""
     if known.any():
@@ -295,20 +297,19 @@ def line_of(shown: np.ndarray, mean: np.ndarray, sd: np.ndarray, limits: Limits,
 
 
 def line_within(shown: np.ndarray, within: str, limits: Limits, noun: str = "rows") -> str:
-    """Say that an answer was judged, what is within which limits, and how many numbers are not shown."""
+    """Return a line: why an answer was judged, how near its numbers are, and how many are withheld."""
     why = "parameters are withheld" if limits.is_strict else "parameters are shown with a warning"
-    rest = (
-        f"; {(~shown).sum()} of {len(shown)} {noun} are too far from it{f'; {limits.then}' * bool(limits.then)}"
-        if not shown.all()
-        else ""
-    )
-    return f"{why}, and this answer is judged by itself{within}{rest}"
+    withheld = ""
+    if not shown.all():
+        then = f"; {limits.then}" if limits.then else ""
+        withheld = f"; {(~shown).sum()} of {len(shown)} {noun} are too far from it{then}"
+    return f"{why}, and this answer is judged by itself{within}{withheld}"
 
 
 def _agreement(own: pd.DataFrame, reference: pd.DataFrame, limits: Limits = WITHIN) -> Agreement:
     """Compare each row with that of the reference."""
-    (_, ok, *_), gaps = moments_part(own, reference, limits)
-    return Agreement(ok, line_of(ok, gaps.mean, gaps.sd, limits) if ok.any() else _FAR)
+    (_, agrees, *_), gaps = moments_part(own, reference, limits)
+    return Agreement(agrees, line_of(agrees, gaps.mean, gaps.sd, limits) if agrees.any() else _FAR)
 
 
 def _statistics(frame: pd.DataFrame, names: Sequence[str]) -> np.ndarray:
@@ -316,7 +317,7 @@ def _statistics(frame: pd.DataFrame, names: Sequence[str]) -> np.ndarray:
 
 
 def _agrees(name: str, own: pd.DataFrame, reference: pd.DataFrame, limits: Limits) -> Any:
-    """Say of which rows a column may be shown where the distribution is: a score, within its own limit."""
+    """Return the rows whose distribution agrees in which a column may be shown: scores have a limit of their own."""
     if name in STATISTICS or name.startswith("mcse_"):
         return True
     if name != "log_score":

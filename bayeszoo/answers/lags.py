@@ -1,7 +1,7 @@
-"""What comes next in a regression on its own lags: rows ahead with intervals, and whether they settle down.
+"""Forecasts of a regression on its own lags, with intervals, and the probability that the process is stationary.
 
-Given the parameters the rows to come are jointly Gaussian: their means go on from the last rows, and each step adds the
-noise of those before. These laws are averaged over the draws. Box and Jenkins 1976, chapter 5; Durbin and Koopman 2012.
+Given the parameters the rows to come are jointly Gaussian: their means continue from the last rows, and each step adds
+noise. These laws are averaged over the draws. Box and Jenkins 1976, chapter 5; Durbin and Koopman 2012.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ if TYPE_CHECKING:
 
 
 _ROUNDING = 1e-9
-"""Relative differences that are none."""
+"""Relative difference up to which numbers are equal."""
 
 
 def has_lags(fit: Fit) -> bool:
-    """Say whether a fit is of a regression on lags of its outcome."""
+    """Return whether a fit is of a regression on lags of its outcome."""
     return of_data(fit.like) is not None
 
 
 def rows_ahead(tree: xr.DataTree, steps: int, paths: int = 0, seed: int | np.random.Generator = 0) -> pd.DataFrame:
-    """Predict the rows after the last of each sequence: `bz.forecast` and `bz.predict` of a fit with lags."""
+    """Predict the rows after the last of each sequence: `bz.forecast` and `bz.predict` for fits with lags."""
     steps, paths = whole_number(steps, 1, "steps"), whole_number(paths, 0, "paths")
     return judged(tree, "predictions from it", lambda _: steps, partial(_ahead, paths, seed))
 
@@ -51,26 +51,26 @@ def rows_ahead(tree: xr.DataTree, steps: int, paths: int = 0, seed: int | np.ran
 def _ahead(paths: int, seed: int | np.random.Generator, fit: Fit, steps: int) -> pd.DataFrame:
     lags, params = of_data(fit.like), fit.draws()
     assert lags is not None
-    last, rows = _last_rows(lags), Affine.of(fit, lags, params)
+    last, process = _last_rows(lags), Affine.of(fit, lags, params)
 
-    def law(some: Params) -> frozen.Frozen:
-        return Affine.of(fit, lags, some).ahead(last, steps)
+    def law(draws: Params) -> frozen.Frozen:
+        return Affine.of(fit, lags, draws).ahead(last, steps)
 
-    with np.errstate(over="ignore", invalid="ignore"):  # of a process that explodes, which is refused
-        at = rows.ahead(last, steps)
-        is_finite = np.all(np.abs(at.mean()) < LARGEST_REAL) and np.all(at.std() < LARGEST_REAL)
+    with np.errstate(over="ignore", invalid="ignore"):  # an exploding process is refused
+        at_draws = process.ahead(last, steps)
+        is_finite = np.all(np.abs(at_draws.mean()) < LARGEST_REAL) and np.all(at_draws.std() < LARGEST_REAL)
     if not is_finite:
         raise NumericalError("rows so far ahead are too large: the process explodes; ask for fewer", "too_large")
-    known, quantiles = _averaged(fit, at, law, steps)
-    columns = _labels(lags, steps) | moment_columns(known, quantiles)
+    row_moments, quantiles = _averaged(fit, at_draws, law, steps)
+    columns = _labels(lags, steps) | moment_columns(row_moments, quantiles)
     if paths:
         rng = stream_of_fit(fit.tree.attrs, seed, "paths of rows to come", str(steps))
         columns |= {f"path[{i}]": path for i, path in enumerate(_drawn(fit, lags, steps, paths, rng), start=1)}
-    return with_reasons(frame_of(columns, "step", _stationary(fit, rows.phi), steps), known.withheld)
+    return with_reasons(frame_of(columns, "step", _stationary(fit, process.phi), steps), row_moments.withheld)
 
 
 def _stationary(fit: Fit, phi: np.ndarray) -> dict[str, float]:
-    """Return the probability that the process is stationary, with its error, and of how many draws."""
+    """Return the probability that the process is stationary, its error, and the number of draws."""
     radius = np.max(np.abs(np.linalg.eigvals(companion(phi))), axis=-1)
     is_stable = (radius < 1).astype(float)[..., None]
     is_point = fit.kind == "point estimate"
@@ -78,9 +78,9 @@ def _stationary(fit: Fit, phi: np.ndarray) -> dict[str, float]:
     return {"stationary": float(is_stable.mean()), "mcse_stationary": float(error[0]), "draws": radius.size}
 
 
-def about_stationary(known: Mapping[Any, Any]) -> str:
-    """Say in a sentence whether the process is stationary; where all draws agree, how many they are."""
-    p, error, draws = (known[name] for name in ("stationary", "mcse_stationary", "draws"))
+def about_stationary(attrs: Mapping[Any, Any]) -> str:
+    """Return a sentence on whether the process is stationary; if all draws agree, with their number."""
+    p, error, draws = (attrs[name] for name in ("stationary", "mcse_stationary", "draws"))
     if draws == 1:
         return f"At the estimate the process is {'' if p == 1 else 'not '}stationary."
     if p in (0, 1):
@@ -89,14 +89,14 @@ def about_stationary(known: Mapping[Any, Any]) -> str:
 
 
 def refuse_other_rows(new_data: object) -> None:
-    """Refuse to go on from other rows than those of the fit."""
+    """Refuse to forecast from rows other than those of the fit."""
     if new_data is not None:
         hint = "`bayeszoo predict FIT NEW.csv` predicts each of its rows from those before"
         raise InputError("a fit with lags goes on from its own rows", "new_rows_unknown", hint=hint)
 
 
 def companion(phi: np.ndarray) -> np.ndarray:
-    """Return the companion matrices (..., K, K) of weights of lags (..., K): their eigenvalues are the roots."""
+    """Return the companion matrices (..., K, K) of lag weights (..., K), whose eigenvalues tell stability."""
     K = phi.shape[-1]
     matrix = np.zeros((*phi.shape, K))
     matrix[..., 0, :] = phi
@@ -105,7 +105,7 @@ def companion(phi: np.ndarray) -> np.ndarray:
 
 
 class Affine(NamedTuple):
-    """Rows that are Gaussian about a constant (...) and weighted lags, of weights (..., K), with an sd (...)."""
+    """Rows that are Gaussian about a constant (...) plus lags with weights (..., K), with an sd (...)."""
 
     constant: np.ndarray
     phi: np.ndarray
@@ -113,7 +113,7 @@ class Affine(NamedTuple):
 
     @classmethod
     def of(cls, fit: Fit, lags: Lags, params: Params) -> Affine:
-        """Take the laws of rows of other lags apart, and refuse those that are not so."""
+        """Read constant, weights and sd off the laws of rows with simple lags; refuse laws that are not affine."""
         model, last = fit.model, _last_rows(lags)
         if fit.like["feature"].tolist() != lags.names:
             hint = "predict new rows a step ahead, from a table with their outcomes: bayeszoo predict FIT NEW.csv"
@@ -131,7 +131,7 @@ class Affine(NamedTuple):
         raise InputError(f"rows are not Gaussian about a weighted sum of lags in {model.name}", "not_linear", hint=hint)
 
     def ahead(self, last: np.ndarray, steps: int) -> frozen.Frozen:
-        """Return the normal distributions of the rows to come, (..., sequences * steps), the steps of each together."""
+        """Return the normal distributions of the rows to come, (..., sequences * steps), grouped by sequence."""
         shape, K = self.constant.shape, last.shape[1]
         past = np.broadcast_to(last, (*shape, *last.shape))
         response = np.broadcast_to(np.eye(K)[0], (*shape, K))
@@ -147,11 +147,11 @@ class Affine(NamedTuple):
             )
         sd = self.sd[..., None, None] * np.sqrt(np.stack(factors, axis=-1))[..., None, :]
         flat = (*shape, len(last) * steps)
-        every = np.broadcast_to(sd, (*shape, len(last), steps))
-        return frozen.norm(np.stack(means, axis=-1).reshape(flat), every.reshape(flat))
+        sd = np.broadcast_to(sd, (*shape, len(last), steps))
+        return frozen.norm(np.stack(means, axis=-1).reshape(flat), sd.reshape(flat))
 
     def drawn(self, last: np.ndarray, steps: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw the rows to come jointly, one path for each of the points, (points, sequences * steps)."""
+        """Draw the rows to come jointly, one path per point of the parameters, (points, sequences * steps)."""
         past, rows = np.broadcast_to(last, (len(self.sd), *last.shape)), []
         for _ in range(steps):
             mean = self.constant[:, None] + np.sum(self.phi[:, None, :] * past, axis=-1)
@@ -164,38 +164,41 @@ def _last_rows(lags: Lags) -> np.ndarray:
     """Return the last outcomes of each sequence, the latest first, (sequences, K)."""
     for end in lags.ends:
         if None in end.last:
-            named = f"sequence {end.name}" if end.name else "the series"
-            line = f"{named} lacks an outcome among its last {lags.order}, from which it would go on"
+            series = f"sequence {end.name}" if end.name else "the series"
+            line = f"{series} lacks an outcome among its last {lags.order}, from which it would go on"
             raise InputError(line, "missing_values", hint="fill it in, or fit local_level with --missing mask")
     return np.array([end.last for end in lags.ends], dtype=np.float64)
 
 
-def _averaged(fit: Fit, at: frozen.Frozen, law: Any, steps: int) -> tuple[Moments, Quantiles]:
-    """Average the laws at draws: a step further needs moments of one order more."""
-    means, variances = np.asarray(at.mean()), np.asarray(at.var())
+def _averaged(fit: Fit, at_draws: frozen.Frozen, law: Any, steps: int) -> tuple[Moments, Quantiles]:
+    """Return moments and quantiles of the laws averaged over draws; those of step k exist below 1/k of the order."""
+    means, variances = np.asarray(at_draws.mean()), np.asarray(at_draws.var())
     if fit.kind == "point estimate":
-        quantiles = {name: values[0, 0] for name, values in Quantiles.exact(at).values.items()}
+        quantiles = {name: values[0, 0] for name, values in Quantiles.exact(at_draws).values.items()}
         return Moments.exact(means[0, 0], np.sqrt(variances[0, 0])), Quantiles.without_error(quantiles)
-    known = moments(means, variances, independent=fit.has_independent_draws)
+    by_draws = moments(means, variances, independent=fit.has_independent_draws)
     below = fit.model.moments_below(fit.data)
     parts = [
-        existing(Moments(*(values[[i]] for values in known)), below / (i % steps + 1)) for i in range(means.shape[-1])
+        existing(Moments(*(values[[i]] for values in by_draws)), below / (i % steps + 1))
+        for i in range(means.shape[-1])
     ]
-    known = Moments(*(np.concatenate(values) for values in zip(*parts, strict=True)))
-    return known, over_draws(law, fit.draws(), means.shape[-1], counts=False, independent=fit.has_independent_draws)
+    row_moments = Moments(*(np.concatenate(values) for values in zip(*parts, strict=True)))
+    independent = fit.has_independent_draws
+    return row_moments, over_draws(law, fit.draws(), means.shape[-1], counts=False, independent=independent)
 
 
 def _labels(lags: Lags, steps: int) -> dict[str, np.ndarray]:
-    """Return the times of the steps, where they rise evenly, and the sequences, where there are several."""
-    each = [times_after(end.times, steps) for end in lags.ends]
-    times = {lags.time: np.array([*chain(*each)], dtype=object)} if all(len(own) == steps for own in each) else {}
+    """Return the times of the steps, if evenly spaced, and the names of the sequences, if there are several."""
+    times_ahead = [times_after(end.times, steps) for end in lags.ends]
+    is_known = all(len(end_times) == steps for end_times in times_ahead)
+    times = {lags.time: np.array([*chain(*times_ahead)], dtype=object)} if is_known else {}
     names = [end.name for end in lags.ends]
     return times | ({"sequence": np.repeat(np.array(names, dtype=object), steps)} if len(names) > 1 else {})
 
 
 def _drawn(fit: Fit, lags: Lags, steps: int, paths: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw paths of the rows to come, each with parameters drawn anew, (paths, sequences * steps)."""
+    """Draw paths of the rows to come, each at its own draw of the parameters, (paths, sequences * steps)."""
     flat = {name: values.reshape(-1, *values.shape[2:]) for name, values in fit.draws().items()}
-    at = rng.integers(0, len(next(iter(flat.values()))), paths)
-    some = {name: values[at] for name, values in flat.items()}
-    return Affine.of(fit, lags, some).drawn(_last_rows(lags), steps, rng)
+    indices = rng.integers(0, len(next(iter(flat.values()))), paths)
+    chosen = {name: values[indices] for name, values in flat.items()}
+    return Affine.of(fit, lags, chosen).drawn(_last_rows(lags), steps, rng)

@@ -33,7 +33,7 @@ from bayeszoo.results.stored import Fit
 
 FAR_OUT = "decided by parameters so far out that the quadrature does not reach them"
 MOST_FAR = 100
-"""Rows whose moments have a quadrature of their own, of some tenths of a second each."""
+"""Most rows whose moments get a quadrature of their own, which takes some tenths of a second."""
 TOO_FEW = "too few draws carry the weight of the features of this row"
 TOO_MANY = f"a quadrature of its own is needed, which {MOST_FAR} different rows have: ask for fewer rows at a time"
 LOG_LARGEST = math.log(LARGEST)
@@ -41,7 +41,7 @@ LOG_LARGEST = math.log(LARGEST)
 
 @dataclass(frozen=True, eq=False)
 class Predicted:
-    """Moments and quantiles of new rows, log densities of their outcomes with errors, and the error of their sum."""
+    """Moments and quantiles of new rows; log densities of their outcomes, with errors, and the error of their sum."""
 
     moments: Moments
     quantiles: Quantiles
@@ -51,14 +51,14 @@ class Predicted:
 
 
 def predicted(fit: Fit, data: Data, observed: np.ndarray | None, seed: int | np.random.Generator) -> Predicted:
-    """Predict new rows, and where the outcome is known score it."""
+    """Predict new rows, and score their outcomes if known."""
     model = fit.model
     if fit.kind == "exact" and isinstance(model, Predictive):
         return _closed_form(model.predictive(fit.stats, data), observed)
     if fit.method == "exact" and predicts_by_points(type(model)):
         return _with_reasons_of_quantiles(_by_points(fit, data, observed, seed))
-    if (own := points_of_groups(fit, data)) is not None:
-        return _about_groups(fit, data, observed, own)
+    if (group_points := points_of_groups(fit, data)) is not None:
+        return _over_groups(fit, data, observed, group_points)
     law = _law(fit, fit.draws(), data, seed)
     if fit.kind == "point estimate":
         return _plugged_in(law, observed)
@@ -66,18 +66,18 @@ def predicted(fit: Fit, data: Data, observed: np.ndarray | None, seed: int | np.
 
 
 def _law(fit: Fit, params: Params, data: Data, seed: int | np.random.Generator) -> Any:
-    """Return the distribution of new rows at values of the parameters, their leading axes."""
+    """Return the distribution of new rows at each draw or point of the parameters, its leading axes."""
     is_point = fit.kind == "point estimate"
     rng = None if is_point else stream_of_fit(fit.tree.attrs, seed, "parameters of new rows", data.digest)
     return fit.model.law(params, fit.like, data, rng)
 
 
-def _with_reasons_of_quantiles(known: Predicted) -> Predicted:
-    """Add to the reasons that a quantile has no number."""
-    texts = reasons({name: ~np.isnan(value) for name, value in known.quantiles.values.items()}, lambda _: TOO_LARGE)
-    before = known.moments.withheld
-    both = np.where((before != "") & (texts != ""), before + "; " + texts, before + texts)
-    return replace(known, moments=known.moments._replace(withheld=both))
+def _with_reasons_of_quantiles(rows: Predicted) -> Predicted:
+    """Add the quantiles that are too large to the reasons for withheld numbers."""
+    is_kept = {name: ~np.isnan(value) for name, value in rows.quantiles.values.items()}
+    of_moments, of_quantiles = rows.moments.withheld, reasons(is_kept, lambda _: TOO_LARGE)
+    separator = np.where((of_moments != "") & (of_quantiles != ""), "; ", "").astype(object)
+    return replace(rows, moments=rows.moments._replace(withheld=of_moments + separator + of_quantiles))
 
 
 def _closed_form(law: Any, observed: np.ndarray | None) -> Predicted:
@@ -94,32 +94,32 @@ def _plugged_in(law: Any, observed: np.ndarray | None) -> Predicted:
 
 
 def points_of_groups(fit: Fit, data: Arrays) -> PointsOfGroups | None:
-    """Return what groups of rows have of their own by a point estimate, whose rows are averaged over it; else None."""
+    """Return points of the parameters of the groups of rows, given a point estimate; None for other fits and models."""
     if fit.kind != "point estimate" or not isinstance(fit.model, Conditional):
         return None
     return fit.model.points_of_groups({name: values[0, 0] for name, values in fit.draws().items()}, fit.like, data)
 
 
-def _about_groups(fit: Fit, data: Data, observed: np.ndarray | None, own: PointsOfGroups) -> Predicted:
-    """Average over what the group of each row has of its own; rows of new groups, which are alike, together."""
+def _over_groups(fit: Fit, data: Data, observed: np.ndarray | None, group_points: PointsOfGroups) -> Predicted:
+    """Average over the parameters of each row's group; all new groups have the same distribution."""
     inputs, codes = fit.model.inputs, np.minimum(data[CODE], len(fit.like[GROUP]))
     places, parts = list[np.ndarray](), list[Predicted]()
     for code in np.unique(codes):
         rows = np.flatnonzero(codes == code)
-        for some in np.split(rows, range(step := max(1, AT_ONCE // len(own.weights)), len(rows), step)):
-            law = fit.model.law(own.params, fit.like, inputs.reordered(data, some))
-            mixture = Averaged(law, own.weights[:, code], own.halved[:, code])
-            known = mixture.moments
-            withheld = reasons({"mean": known.has_mean, "sd": known.has_sd}, partial(_always, FAR_OUT))
-            moments_of = Moments.exact(mixture.mean(), mixture.std(), withheld)
-            scores = np.full(len(some), np.nan) if observed is None else mixture.logpdf(observed[some])
-            parts.append(Predicted(moments_of, Quantiles.exact(mixture), scores, np.abs(0 * scores)))
-            places.append(some)
+        for block in np.split(rows, range(step := max(1, AT_ONCE // len(group_points.weights)), len(rows), step)):
+            law = fit.model.law(group_points.params, fit.like, inputs.reordered(data, block))
+            mixture = Averaged(law, group_points.weights[:, code], group_points.halved[:, code])
+            is_known = {"mean": mixture.moments.has_mean, "sd": mixture.moments.has_sd}
+            withheld = reasons(is_known, partial(_always, FAR_OUT))
+            row_moments = Moments.exact(mixture.mean(), mixture.std(), withheld)
+            scores = np.full(len(block), np.nan) if observed is None else mixture.logpdf(observed[block])
+            parts.append(Predicted(row_moments, Quantiles.exact(mixture), scores, np.abs(0 * scores)))
+            places.append(block)
     return _joined(parts, np.argsort(np.concatenate([*places, np.empty(0, dtype=int)])))
 
 
 def _scored(law: Any, rows: int, observed: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return log scores averaged over draws and their errors, and the error of their sum; NaN of unknown outcomes."""
+    """Return log scores averaged over draws and their errors, and the error of their sum; NaN without outcomes."""
     if observed is None:
         return np.full(rows, np.nan), np.full(rows, np.nan), math.nan
     log_p = log_density(law, observed)
@@ -137,34 +137,35 @@ def _over_draws(
     if isinstance(law, ClassWithFeatures):
         return _by_bayes(fit, law, observed)
     means, variances = np.asarray(law.mean()), np.asarray(law.var())  # (chain, draw, row, ...)
-    known = moments(means, np.broadcast_to(variances, means.shape), independent=fit.has_independent_draws)
+    row_moments = moments(means, np.broadcast_to(variances, means.shape), independent=fit.has_independent_draws)
     if isinstance(fit.observed, Data):
-        known = existing(known, fit.model.moments_below(fit.observed))
+        row_moments = existing(row_moments, fit.model.moments_below(fit.observed))
     scores = _scored(law, means.shape[2], observed)
     size, is_count = means.size // math.prod(means.shape[:2]), hasattr(law, "logpmf")
-    return Predicted(known, _quantiles_over_draws(fit, size, is_count, data, seed), *scores)
+    return Predicted(row_moments, _quantiles_over_draws(fit, size, is_count, data, seed), *scores)
 
 
 def _by_bayes(fit: Fit, law: ClassWithFeatures, observed: np.ndarray | None) -> Predicted:
-    """Predict the classes of rows, of draws weighed by what they give each row's features."""
+    """Predict the classes of rows; draws are weighed by the density that they give each row's features."""
     average = averaging(fit)[0].without(-law.log_features)
-    p, each = average.mean(law.mean()), law.mean()
+    p, p_at_draws = average.mean(law.mean()), law.mean()
     sd = np.sqrt(p * (1 - p))
     with np.errstate(divide="ignore", invalid="ignore"):
-        errors = average.error(each), np.where(sd > 0, np.abs(1 - 2 * p) / (2 * sd), 0.0) * average.error(each)
+        error = average.error(p_at_draws)
+        errors = error, np.where(sd > 0, np.abs(1 - 2 * p) / (2 * sd), 0.0) * error
     is_known = average.is_known[:, None]
     withheld = np.where(is_known, np.full(p.shape, "", dtype=object), TOO_FEW)
     mean, sd, mcse_mean, mcse_sd = (np.where(is_known, values, np.nan) for values in (p, sd, *errors))
-    known = Moments(mean, sd, mcse_mean, mcse_sd, withheld)
+    row_moments = Moments(mean, sd, mcse_mean, mcse_sd, withheld)
     values = {name: np.where(is_known, value, np.nan) for name, value in Quantiles.exact(Categorical(p)).values.items()}
     scores = _scored(law, len(p), observed)
-    return Predicted(known, Quantiles.without_error(values), *scores)
+    return Predicted(row_moments, Quantiles.without_error(values), *scores)
 
 
 def _quantiles_over_draws(
     fit: Fit, size: int, is_count: bool, data: Data, seed: int | np.random.Generator
 ) -> Quantiles:
-    """Return the quantiles of rows of ``size`` numbers averaged over the draws of a fit."""
+    """Return the quantiles of rows, averaged over the draws of a fit; rows have ``size`` numbers in all."""
     law = partial(_law, fit, data=data, seed=seed)
     return over_draws(law, fit.draws(), size, counts=is_count, independent=fit.has_independent_draws)
 
@@ -184,7 +185,7 @@ def new_rows(model: Model, fitted_to: Data, new_data: object, options: Options) 
 
 
 def new_groups(fit: Fit, data: Data) -> list[str]:
-    """Name the groups of rows to be predicted that the fit does not have."""
+    """Return the names of the groups of new rows that the fit does not have."""
     if isinstance(fit.model.inputs, WithGroups):
         return list(map(str, data[GROUP][len(fit.like[GROUP]) :].tolist()))
     if not isinstance(fit.model.inputs, Groups):
@@ -197,85 +198,86 @@ def new_groups(fit: Fit, data: Data) -> list[str]:
 
 
 def _by_points(fit: Fit, data: Data, observed: np.ndarray | None, seed: int | np.random.Generator) -> Predicted:
-    """Average over the points of the quadrature, some rows at a time."""
-    known, inputs = fit.integrated, fit.model.inputs
-    few = known.halved > NOTHING
-    at_few, weights = {name: values[few] for name, values in known.points.items()}, known.halved[few]
+    """Average over the points of the quadrature, a block of rows at a time."""
+    grid, inputs = fit.integrated, fit.model.inputs
+    in_half = grid.halved > NOTHING
+    half_points, weights = {name: values[in_half] for name, values in grid.points.items()}, grid.halved[in_half]
     parts, size = [], inputs.size(data)
-    at_once = size if isinstance(inputs, Series) else max(1, AT_ONCE // len(known.mass))  # rows in time are counted
-    for at in range(0, size, at_once):
-        some = np.arange(at, min(at + at_once, size))
-        rows = inputs.reordered(data, some)
-        law, law_of_few = (fit.model.law(points, fit.like, rows) for points in (known.points, at_few))
-        mixture, halved = Averaged(law, known.mass, known.halved), Averaged(law_of_few, weights / weights.sum())
-        scores = np.full(len(some), np.nan) if observed is None else mixture.logpdf(observed[some])
-        parts.append(
-            Predicted(_held(fit, mixture, rows), _settled(fit, mixture, halved, rows), scores, np.abs(0 * scores))
-        )
+    is_series = isinstance(inputs, Series)  # rows of a series stay together
+    step = size if is_series else max(1, AT_ONCE // len(grid.mass))
+    for start in range(0, size, step):
+        block = np.arange(start, min(start + step, size))
+        rows = inputs.reordered(data, block)
+        law, half_law = (fit.model.law(points, fit.like, rows) for points in (grid.points, half_points))
+        mixture, halved = Averaged(law, grid.mass, grid.halved), Averaged(half_law, weights / weights.sum())
+        scores = np.full(len(block), np.nan) if observed is None else mixture.logpdf(observed[block])
+        row_moments, quantiles = _row_moments(fit, mixture, rows), _settled(fit, mixture, halved, rows)
+        parts.append(Predicted(row_moments, quantiles, scores, np.abs(0 * scores)))
     joined = _joined(parts)
     is_lost = np.isnan(list(joined.quantiles.values.values())).any()
-    if isinstance(fit.model, Conditional) and is_lost:  # of too many trials to sum over
+    if isinstance(fit.model, Conditional) and is_lost:  # rows have too many trials to sum over
         return replace(joined, quantiles=_quantiles_over_draws(fit, joined.moments.mean.size, True, data, seed))
     return joined
 
 
 def _settled(fit: Fit, mixture: Averaged, halved: Averaged, rows: Arrays) -> Quantiles:
-    """Return quantiles by the halved grid, but by a finer one where the whole grid has other probabilities there."""
+    """Return quantiles by the halved grid, or by a finer one where the full grid gives them other probabilities."""
     quantiles, finer = Quantiles.exact(halved), fit.integrated.finer
     if finer is None:
         return quantiles
     with np.errstate(invalid="ignore"):
-        moved = np.max([np.abs(mixture.cdf(each) - halved.cdf(each)) for each in quantiles.values.values()], axis=0)
-    far = np.flatnonzero(~(moved <= MAX_MOVED))
-    points, mass = finer() if len(far) else ({}, np.empty(0))
-    kept = mass > NOTHING
-    points, weights = {name: values[kept] for name, values in points.items()}, mass[kept] / mass[kept].sum()
-    for some in (
-        np.split(far, range(step := max(1, AT_ONCE // max(1, len(weights))), len(far), step)) if len(far) else []
-    ):
-        law = fit.model.law(points, fit.like, fit.model.inputs.reordered(rows, some))
-        for name, part in Quantiles.exact(Averaged(law, weights)).values.items():
-            quantiles.values[name][some] = part
+        changes = [np.abs(mixture.cdf(quantile) - halved.cdf(quantile)) for quantile in quantiles.values.values()]
+    unsettled = np.flatnonzero(~(np.max(changes, axis=0) <= MAX_MOVED))
+    points, mass = finer() if len(unsettled) else ({}, np.empty(0))
+    is_heavy = mass > NOTHING
+    points, weights = {name: values[is_heavy] for name, values in points.items()}, mass[is_heavy] / mass[is_heavy].sum()
+    step = max(1, AT_ONCE // max(1, len(weights)))
+    for block in np.split(unsettled, range(step, len(unsettled), step)) if len(unsettled) else []:
+        law = fit.model.law(points, fit.like, fit.model.inputs.reordered(rows, block))
+        for name, by_finer in Quantiles.exact(Averaged(law, weights)).values.items():
+            quantiles.values[name][block] = by_finer
     return quantiles
 
 
 def _joined(parts: list[Predicted], order: np.ndarray | slice = slice(None)) -> Predicted:
-    """Join the rows of several parts, and put them in an order."""
-    known = Moments(*(np.concatenate(values)[order] for values in zip(*(part.moments for part in parts), strict=True)))
+    """Join the rows of several parts, and reorder them."""
+    columns = zip(*(part.moments for part in parts), strict=True)
+    row_moments = Moments(*(np.concatenate(values)[order] for values in columns))
     quantiles = Quantiles.joined([part.quantiles for part in parts])
-    of_rows = ({name: values[order] for name, values in each.items()} for each in (quantiles.values, quantiles.errors))
+    of_rows = ({name: values[order] for name, values in table.items()} for table in quantiles)
     scores, errors = (
         np.concatenate([getattr(part, name) for part in parts])[order] for name in ("log_score", "mcse_log_score")
     )
-    return Predicted(known, Quantiles(*of_rows), scores, errors)
+    return Predicted(row_moments, Quantiles(*of_rows), scores, errors)
 
 
-def _held(fit: Fit, mixture: Averaged, rows: Arrays) -> Moments:
-    """Return the moments of rows that the points of the quadrature decide, or a quadrature of their own."""
-    known = mixture.moments
-    values, kept = {"mean": known.mean, "sd": known.sd}, {"mean": known.has_mean, "sd": known.has_sd}
-    is_too_large, is_left = (np.zeros(known.mean.shape, dtype=bool) for _ in range(2))
+def _row_moments(fit: Fit, mixture: Averaged, rows: Arrays) -> Moments:
+    """Return the moments of rows, by a quadrature of their own where the points do not determine them."""
+    by_points = mixture.moments
+    values = {"mean": by_points.mean, "sd": by_points.sd}
+    is_known = {"mean": by_points.has_mean, "sd": by_points.has_sd}
+    is_too_large, is_skipped = (np.zeros(by_points.mean.shape, dtype=bool) for _ in range(2))
     if isinstance(fit.model, LogConcave):
-        far = np.flatnonzero(~(known.has_mean & known.has_sd))
-        known_of = dict[tuple[bytes, ...], dict[str, float]]()  # by rows that differ: equal ones have equal moments
-        for i in far.tolist():
+        undetermined = np.flatnonzero(~(by_points.has_mean & by_points.has_sd))
+        log_moments = dict[tuple[bytes, ...], dict[str, float]]()  # equal rows have equal moments
+        for i in undetermined.tolist():
             row = fit.model.inputs.reordered(rows, np.array([i]))
             key = tuple(np.asarray(values).tobytes() for values in row.values())
-            if key not in known_of and len(known_of) == MOST_FAR:
-                is_left[i] = True
+            if key not in log_moments and len(log_moments) == MOST_FAR:
+                is_skipped[i] = True
                 continue
-            known_of[key] = known_of[key] if key in known_of else _far_out(fit, row)
-            for name, log_value in known_of[key].items():
+            log_moments[key] = log_moments[key] if key in log_moments else _far_out(fit, row)
+            for name, log_value in log_moments[key].items():
                 is_too_large[i] |= log_value >= LOG_LARGEST
-                kept[name][i] = log_value < LOG_LARGEST
-                values[name][i] = math.exp(log_value) if kept[name][i] else math.nan
-    mean, sd = (np.where(kept[name], values[name], np.nan) for name in ("mean", "sd"))
-    too_large, left, far_out = (reasons(kept, partial(_always, why)) for why in (TOO_LARGE, TOO_MANY, FAR_OUT))
-    return Moments.exact(mean, sd, np.where(is_too_large, too_large, np.where(is_left, left, far_out)))
+                is_known[name][i] = log_value < LOG_LARGEST
+                values[name][i] = math.exp(log_value) if is_known[name][i] else math.nan
+    mean, sd = (np.where(is_known[name], values[name], np.nan) for name in ("mean", "sd"))
+    too_large, skipped, far_out = (reasons(is_known, partial(_always, why)) for why in (TOO_LARGE, TOO_MANY, FAR_OUT))
+    return Moments.exact(mean, sd, np.where(is_too_large, too_large, np.where(is_skipped, skipped, far_out)))
 
 
 def _far_out(fit: Fit, row: Arrays) -> dict[str, float]:
-    """Return the logs of mean and sd of a row, each on its own grid; inf where too large."""
+    """Return the logs of mean and sd of a row, each on a grid of its own; inf where too large."""
     model = fit.model
     assert isinstance(model, LogConcave)
 
@@ -292,15 +294,15 @@ def _far_out(fit: Fit, row: Arrays) -> dict[str, float]:
         except NumericalError:
             return math.inf
 
-    mean, square = expected(_log_mean), expected(lambda law: 2 * _log_mean(law))
-    variance = expected(lambda law: _log_mean(law) if isinstance(law, LogMeanPoisson) else np.log(law.var()))
-    if math.isinf(square) or math.isinf(variance):
-        return {"mean": mean, "sd": math.inf}
-    if math.isnan(square) or math.isnan(variance):
-        return {"mean": mean, "sd": math.nan}
-    log_square = float(np.logaddexp(square, variance))
-    log_variance = log_square + math.log1p(-math.exp(2 * mean - log_square)) if log_square > 2 * mean else math.nan
-    return {"mean": mean, "sd": log_square if math.isinf(log_square) else log_variance / 2}
+    log_mean, log_square = expected(_log_mean), expected(lambda law: 2 * _log_mean(law))
+    log_mean_variance = expected(lambda law: _log_mean(law) if isinstance(law, LogMeanPoisson) else np.log(law.var()))
+    if math.isinf(log_square) or math.isinf(log_mean_variance):
+        return {"mean": log_mean, "sd": math.inf}
+    if math.isnan(log_square) or math.isnan(log_mean_variance):
+        return {"mean": log_mean, "sd": math.nan}
+    log_total = float(np.logaddexp(log_square, log_mean_variance))
+    log_variance = log_total + math.log1p(-math.exp(2 * log_mean - log_total)) if log_total > 2 * log_mean else math.nan
+    return {"mean": log_mean, "sd": log_total if math.isinf(log_total) else log_variance / 2}
 
 
 def _log_mean(law: LogMeanPoisson) -> np.ndarray:

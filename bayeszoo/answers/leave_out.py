@@ -35,13 +35,13 @@ MAX_SINGLE = 5_000_000
 
 
 class Score(NamedTuple):
-    """Log predictive densities of observations that were left out, in nats: the weighted mean of one, and its errors.
+    """The mean log predictive density of an observation given others, in nats, and its errors.
 
     ``se`` is its standard error over observations, ``mcse`` its Monte Carlo error, 0 for a closed form. ``terms`` and
-    ``weights``, shape (M,), are the log predictive density of each distinct observation and how often it occurs, as
-    ``inputs.observations`` has them; of K-fold each distinct observation in each fold. ``k_hat`` is the largest Pareto
-    shape of the importance weights; NaN for a closed form. ``refitted`` observations were left out by a fit of the
-    others.
+    ``weights``, shape (M,), are the log predictive density of each distinct observation, in the order of
+    ``inputs.observations``, and how often it occurs; for K-fold those of each fold. ``k_hat`` is the largest Pareto
+    shape of the importance weights; NaN for a closed form. ``refitted`` is the number of observations that were left
+    out by refitting.
     """
 
     mean: float
@@ -54,12 +54,12 @@ class Score(NamedTuple):
 
     @property
     def total(self) -> float:
-        """How many observations there are."""
+        """The number of observations."""
         return float(self.weights.sum())
 
 
 class NoScore(ValueError):
-    """Why there is no predictive score: ``code`` names the reason, ``k_hat`` is a Pareto shape that is too large."""
+    """There is no predictive score, for the reason ``code``; ``k_hat`` is the Pareto shape if it is too large."""
 
     def __init__(self, message: str, code: str = "no_score", k_hat: float = math.nan) -> None:
         self.code, self.k_hat = code, k_hat
@@ -69,15 +69,15 @@ class NoScore(ValueError):
 def of_fit(tree: xr.DataTree, *, refit: bool = False) -> Score:
     """Return the leave-one-out score of a fit: integrated in closed form, by quadrature or over draws, or plugged in.
 
-    With ``refit`` a sampled fit is made again without each of the rows that importance weights cannot leave out.
-    Raises `NoScore` with the reason where there is none.
+    With ``refit`` a sampled fit is refitted without each row that importance weights cannot leave out. Raises
+    `NoScore` with the reason if there is no score.
     """
     fit = Fit(tree)
     if fit.method == "exact" and isinstance(fit.model, Predictive):
         return closed_form(fit.model, fit.observed)
     if fit.kind == "point estimate":
         return plugged_in(fit.model, fit.observed, fit.method)
-    _kept(fit.observed)
+    _rows_of(fit.observed)
     average, params = averaging(fit)
     if not (refit and fit.kind == "sampled"):
         return averaged(fit.model, fit.data, average, params)
@@ -89,11 +89,11 @@ def of_fit(tree: xr.DataTree, *, refit: bool = False) -> Score:
 def plugged_in(model: Model, data: Arrays | Accumulated, estimate: str) -> Score:
     """Leave-one-out score of the point estimate, "map", "mle" or "mean", refitted without the observation."""
     if estimate == "mean" and isinstance(model, ClosedForm) and isinstance(model, Observable):
-        return _leave_one_out(model, data, lambda rest, row: model.likelihood(_means(model, rest), row))
+        return _leave_one_out(model, data, lambda stats, row: model.likelihood(_means(model, stats), row))
     if not (isinstance(model, PointEstimates) and isinstance(model, Observable) and estimate in ("map", "mle")):
         raise NoScore("the estimate is not refitted without each observation")
     refit = model.map if estimate == "map" else model.mle
-    return _leave_one_out(model, data, lambda rest, row: model.likelihood(refit(rest), row))
+    return _leave_one_out(model, data, lambda stats, row: model.likelihood(refit(stats), row))
 
 
 def _means(model: ClosedForm[Any], stats: object) -> dict[str, np.ndarray]:
@@ -105,25 +105,24 @@ def closed_form(model: Model, data: Arrays | Accumulated) -> Score:
     """Leave-one-out score with the parameters integrated out in closed form."""
     if not isinstance(model, Predictive):
         raise NoScore("no closed form", "no_closed_form")
-    return _leave_one_out(model, data, lambda rest, row: model.predictive(rest, row))
+    return _leave_one_out(model, data, lambda stats, row: model.predictive(stats, row))
 
 
 def by_quadrature(model: Model, data: Arrays | Accumulated) -> Score:
-    """Leave-one-out score of a model whose few outer parameters are integrated over; rows have a law given these."""
-    return averaged(model, data, *by_points(*posterior_points(model, _kept(data))))
+    """Leave-one-out score of a model whose few outer parameters are integrated over by quadrature."""
+    return averaged(model, data, *by_points(*posterior_points(model, _rows_of(data))))
 
 
 def psis(model: Model, data: Arrays | Accumulated, draws: Params) -> Score:
-    """Leave-one-out score integrated over draws (chain, draw, ...), as of `averaged`."""
+    """Leave-one-out score integrated over draws (chain, draw, ...), by `averaged`."""
     return averaged(model, data, Average("sampled", draws=draws), draws)
 
 
 def averaged(model: Model, data: Arrays | Accumulated, average: Average, params: Params) -> Score:
     """Leave-one-out score integrated over draws, by Pareto-smoothed importance sampling, or by a quadrature.
 
-    Parameters have shape (chain, draw, ...). Raises `NoScore` where an importance weight's Pareto shape exceeds
-    `k_hat_limit`, the model does not say how one row is distributed given the others, or the distinct observations are
-    too many.
+    Parameters have shape (chain, draw, ...). Raises `NoScore` if a Pareto shape of importance weights exceeds
+    `k_hat_limit`, the model has no distribution of a row given the others, or there are too many distinct observations.
     """
     rows, weights = _observations(model, data)
     parts = _left_out(model, rows, weights, average, params)
@@ -131,23 +130,23 @@ def averaged(model: Model, data: Arrays | Accumulated, average: Average, params:
 
 
 Parts = Iterator[tuple[np.ndarray, np.ndarray, LeftOut]]
-"""Some rows, their log densities given all others (chain, draw, rows), and how means without each are taken."""
+"""Blocks of rows, their log densities given all others (chain, draw, rows), and how means without each are taken."""
 
 
 def _left_out(model: Model, rows: Arrays, weights: np.ndarray, average: Average, params: Params) -> Parts:
     step = max(1, AT_ONCE // math.prod(np.shape(next(iter(params.values())))[:2]))
-    everything, first = _repeated(model, rows, weights)
-    for some in np.split(seen := np.flatnonzero(weights), range(step, len(seen), step)):
+    all_rows, first = _repeated(model, rows, weights)
+    for block in np.split(occurring := np.flatnonzero(weights), range(step, len(occurring), step)):
         try:
-            law = model.held_out(params, everything, first[some])
+            law = model.held_out(params, all_rows, first[block])
         except NoRowLaw as error:
             raise NoScore(error.message) from None
-        log_p = log_density(law, model.inputs.outcome(model.inputs.reordered(rows, some)))
-        yield some, log_p, average.without(log_p)
+        log_p = log_density(law, model.inputs.outcome(model.inputs.reordered(rows, block)))
+        yield block, log_p, average.without(log_p)
 
 
 def _repeated(model: Model, rows: Arrays, weights: np.ndarray) -> tuple[Arrays, np.ndarray]:
-    """Return all observations, equal ones too, where the others matter to each, and the first place of each."""
+    """Return the observations, equal ones repeated if a row depends on the others, and the first index of each."""
     if isinstance(model, Observable) or np.all(weights <= 1):
         return rows, np.arange(len(weights))
     if weights.sum() > MAX_SINGLE:
@@ -158,14 +157,14 @@ def _repeated(model: Model, rows: Arrays, weights: np.ndarray) -> tuple[Arrays, 
 
 def _over_draws(weights: np.ndarray, parts: Parts, average: Average, refit: Refit | None = None) -> Score:
     terms, k_hat, influence = np.zeros(len(weights)), np.full(len(weights), -np.inf), np.zeros((1, 1))
-    for some, log_p, left in parts:
-        terms[some], k_hat[some] = left.log_mean(log_p), left.k_hat
-        counted = weights[some] * left.is_known  # the others are refused, or refitted
+    for block, log_p, left_out in parts:
+        terms[block], k_hat[block] = left_out.log_mean(log_p), left_out.k_hat
+        counted = weights[block] * left_out.is_known  # other rows are refused, or refitted
         with np.errstate(over="ignore", invalid="ignore"):
-            each = np.where(counted > 0, 1 - np.exp(terms[some] - log_p), 0.0)
-        influence = influence + np.sum(counted * each, axis=-1)
+            relative = np.where(counted > 0, 1 - np.exp(terms[block] - log_p), 0.0)
+        influence = influence + np.sum(counted * relative, axis=-1)
     limit = average.k_hat_limit(influence.size)
-    failed = np.flatnonzero(~(k_hat <= limit) & (weights > 0))  # NaN is not within it either
+    failed = np.flatnonzero(~(k_hat <= limit) & (weights > 0))  # NaN fails too
     if len(failed) and refit is None:
         largest = float(np.max(k_hat[failed]))
         raise NoScore(f"k-hat {largest:.3g} of {len(failed)} rows (must be <= {limit:.3g})", "pareto_shape", largest)
@@ -182,14 +181,12 @@ Refit = Callable[[int], tuple[float, float]]
 
 
 def _refit_rows(terms: np.ndarray, weights: np.ndarray, failed: np.ndarray, refit: Refit | None) -> float:
-    """Put in the terms of rows by fits without them; return the Monte Carlo error of their sum."""
+    """Fill in the terms of rows by fits without them, and return the Monte Carlo error of their sum."""
     if len(failed) > MOST_REFITS:
-        raise NoScore(
-            f"{len(failed)} rows would be left out by fits of their own, more than {MOST_REFITS}", "too_large"
-        )
+        raise NoScore(f"{len(failed)} rows need a refit without them, more than {MOST_REFITS}", "too_large")
     total = 0.0
     for i in failed.tolist():
-        assert refit is not None  # else there was none
+        assert refit is not None  # without it failed rows were refused
         try:
             terms[i], error = refit(i)
         except NumericalError as reason:
@@ -201,14 +198,14 @@ def _refit_rows(terms: np.ndarray, weights: np.ndarray, failed: np.ndarray, refi
 def _over_points(model: Model, rows: Arrays, weights: np.ndarray, parts: Parts) -> Score:
     """Score by a quadrature; its error is what halving the grid changes."""
     terms, errors = np.zeros(len(weights)), np.zeros(len(weights))
-    for some, log_p, left in parts:
-        terms[some] = left.log_mean(log_p)
-        errors[some] = np.abs(terms[some] - left.log_mean_of_half(log_p))
+    for block, log_p, left_out in parts:
+        terms[block] = left_out.log_mean(log_p)
+        errors[block] = np.abs(terms[block] - left_out.log_mean_of_half(log_p))
     for i in np.flatnonzero(np.isnan(terms) & (weights > 0)).tolist():
         (average, points), others = given_the_others(model, rows, weights, i)
         row = model.inputs.reordered(rows, np.array([i]))
-        in_time = isinstance(model, Sequential)
-        law = model.held_out(points, rows, np.array([i])) if in_time else model.law(points, others, row)
+        is_series = isinstance(model, Sequential)
+        law = model.held_out(points, rows, np.array([i])) if is_series else model.law(points, others, row)
         log_p = log_density(law, model.inputs.outcome(row))
         value, error = average.log_means(log_p, np.ones(1, dtype=bool))
         terms[i], errors[i] = value[0], error[0]
@@ -221,16 +218,17 @@ def _leave_one_out(
     rows, weights = _observations(model, data)
     terms, nothing = np.zeros(len(weights)), model.inputs.split(rows, 0)[0]
     if np.all(weights == 1):
-        rests = all_but_one(model, rows, [np.array([i]) for i in range(len(weights))], model.statistics(nothing))
+        singles = [np.array([i]) for i in range(len(weights))]
+        stats_without = all_but_one(model, rows, singles, model.statistics(nothing))
     else:
-        whole = model.statistics(cast(Arrays, data))
-        rests = ((int(i), whole - statistics_of(model, rows, np.array([i]))) for i in np.flatnonzero(weights))
+        total = model.statistics(cast(Arrays, data))
+        stats_without = ((int(i), total - statistics_of(model, rows, np.array([i]))) for i in np.flatnonzero(weights))
     with one_thread():
-        for i, rest in rests:
+        for i, stats in stats_without:
             row = model.inputs.reordered(rows, np.array([i]))
             try:
-                distribution = predictive(rest, row)
-            except NumericalError as error:  # there is no estimate without this observation
+                distribution = predictive(stats, row)
+            except NumericalError as error:  # no estimate without this observation
                 raise NoScore(str(error)) from error
             terms[i] = log_density(distribution, model.inputs.outcome(row)).item()
     return _weighted(terms, weights)
@@ -255,27 +253,27 @@ def k_fold(
         predictive = model.predictive
     if predictive is None or not isinstance(model, Sufficient):
         raise NoScore("no closed form", "no_closed_form")
-    rows, weights = model.inputs.observations(_kept(data))
+    rows, weights = model.inputs.observations(_rows_of(data))
     weights = weights.astype(np.int64)
-    held = dealt(weights, folds, seed)
-    terms = np.zeros(held.shape)
+    held_out = dealt(weights, folds, seed)
+    terms = np.zeros(held_out.shape)
     for k in range(folds):
-        seen = np.flatnonzero(held[:, k])
-        new = model.inputs.reordered(rows, seen)
-        rest = model.inputs.reordered(rows, np.repeat(np.arange(len(weights)), weights - held[:, k]))
+        indices = np.flatnonzero(held_out[:, k])
+        fold = model.inputs.reordered(rows, indices)
+        training = model.inputs.reordered(rows, np.repeat(np.arange(len(weights)), weights - held_out[:, k]))
         try:
-            # refitted: subtraction would lose digits
-            distribution = predictive(model.statistics(rest), new)
+            # statistics are computed anew: subtraction would lose digits
+            distribution = predictive(model.statistics(training), fold)
         except NumericalError as error:
             raise NoScore(str(error)) from error
-        terms[seen, k] = log_density(distribution, model.inputs.outcome(new))
-    return _weighted(terms.ravel(), held.ravel())
+        terms[indices, k] = log_density(distribution, model.inputs.outcome(fold))
+    return _weighted(terms.ravel(), held_out.ravel())
 
 
 def dealt(weights: np.ndarray, folds: int, seed: int) -> np.ndarray:
-    """Deal observations that occur ``weights``, shape (M,), times out to folds whose sizes differ by at most one.
+    """Deal observations, which occur ``weights`` (M,) times, out to folds whose sizes differ by at most one.
 
-    Returns how many of each every fold holds, shape (M, folds).
+    Returns the count of each observation in each fold, shape (M, folds).
     """
     total = int(weights.sum())
     if total < folds:
@@ -287,30 +285,30 @@ def dealt(weights: np.ndarray, folds: int, seed: int) -> np.ndarray:
     return np.bincount(cell, minlength=len(weights) * folds).reshape(len(weights), folds)
 
 
-def _kept(data: object) -> Arrays:
+def _rows_of(data: object) -> Arrays:
     if isinstance(data, Accumulated):
         raise NoScore(f"this needs the {data.rows} rows, and only their statistics were kept", "needs_rows")
     return cast(Arrays, data)
 
 
 def _observations(model: Model, data: Arrays | Accumulated) -> tuple[Arrays, np.ndarray]:
-    rows, weights = model.inputs.observations(_kept(data))
+    rows, weights = model.inputs.observations(_rows_of(data))
     if len(weights) > MAX_DISTINCT:
         raise NoScore(f"more than {MAX_DISTINCT} distinct observations", "too_large")
     return rows, weights
 
 
 def _weighted(terms: np.ndarray, weights: np.ndarray, mcse: float = 0.0, k_hat: float = math.nan) -> Score:
-    seen, total = weights > 0, float(weights.sum())
-    mean = float(np.sum(terms[seen] * weights[seen]) / total)
+    occurs, total = weights > 0, float(weights.sum())
+    mean = float(np.sum(terms[occurs] * weights[occurs]) / total)
     se = math.nan
     if math.isfinite(mean) and total >= 2:
-        se = math.sqrt(float(np.sum(weights[seen] * np.square(terms[seen] - mean))) / total / total)
+        se = math.sqrt(float(np.sum(weights[occurs] * np.square(terms[occurs] - mean))) / total / total)
     return Score(mean, se, mcse, terms, weights, k_hat)
 
 
 def difference(first: Score, second: Score) -> Score:
-    """Score of the first less that of the second, paired over observations, which must be the same.
+    """Return the score of the first less that of the second, paired over observations, which must be the same.
 
     Its ``mcse`` takes the two Monte Carlo errors to be independent.
     """

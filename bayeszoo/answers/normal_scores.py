@@ -1,4 +1,4 @@
-"""Normal scores of rows by their predictions, and the band in which all lie with probability `BAND`.
+"""Normal scores of outcomes under their predictions, and the band that contains all with probability `BAND`.
 
 Aldor-Noiman, Brown, Buja, Rolke and Stine 2013, The American Statistician 67.
 """
@@ -15,17 +15,17 @@ import scipy
 BAND = 0.95
 """Probability that independent normal scores all lie within the band of a QQ plot."""
 SIMULATED = 5000
-"""Samples from which the level of the band is found."""
+"""Number of simulated samples that determine the level of the band."""
 _RANKS = 600
-"""Ranks at which they are compared with the band; of more rows, ranks that are dense towards both ends."""
+"""Largest number of ranks compared with the band; with more rows, ranks are dense towards both ends."""
 
 
 class Predicted(NamedTuple):
-    """Moments of the predictive distributions of rows, and where their outcomes lie in them; of shape (rows,).
+    """Moments of the predictive distributions of rows, and tail probabilities of their outcomes; shape (rows,).
 
     ``below``, ``at`` and ``above`` are logs of the probabilities of values less than, equal to and more than the
-    outcome; ``k_hat`` is the Pareto shape of the importance weights, NaN where there are none. The Monte Carlo errors
-    are of mean, sd, standardized outcome and probability below it, NaN where there are none.
+    outcome; ``k_hat`` is the Pareto shape of the importance weights, NaN without any. The Monte Carlo errors are of
+    mean, sd, standardized outcome and PIT, NaN if there are none.
     """
 
     mean: np.ndarray
@@ -43,10 +43,10 @@ class Predicted(NamedTuple):
 def scored(used: Predicted, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Return PITs and their normal quantiles; a jump is divided at random between the two tails.
 
-    The quantile is that of the smaller tail, which alone has the digits.
+    The quantile is taken from the smaller tail, which is the accurate one.
     """
     share = rng.uniform(size=len(used.at))
-    with np.errstate(divide="ignore", invalid="ignore"):  # of rows that are not predicted
+    with np.errstate(divide="ignore", invalid="ignore"):  # rows without a prediction
         lower = np.logaddexp(used.below, np.log(share) + used.at)
         upper = np.logaddexp(used.above, np.log1p(-share) + used.at)
     quantile = scipy.special.ndtri_exp(np.minimum(lower, upper))
@@ -54,9 +54,9 @@ def scored(used: Predicted, rng: np.random.Generator) -> tuple[np.ndarray, np.nd
 
 
 def quantiles(score: np.ndarray) -> dict[str, np.ndarray]:
-    """Return expected normal scores by rank, the band and which are outside; NaN where a score, (rows,), is unknown."""
-    known = np.flatnonzero(~np.isnan(score))
-    order = known[np.argsort(score[known], kind="stable")]
+    """Return expected normal scores by rank, the band and which scores are outside; NaN for unknown scores (rows,)."""
+    indices = np.flatnonzero(~np.isnan(score))
+    order = indices[np.argsort(score[indices], kind="stable")]
     n, unknown = len(order), np.full(len(score), np.nan)
     columns = {name: unknown.copy() for name in ("theoretical", "band_lower", "band_upper")}
     if n:
@@ -73,10 +73,10 @@ def _lower_bounds(ranks: np.ndarray, n: int, level: float) -> np.ndarray:
 
 @lru_cache(maxsize=64)
 def pointwise_level(n: int) -> float:
-    """Return the level of each order statistic's band at which all n lie within theirs with probability `BAND`.
+    """Return the level of each order statistic's interval at which all n lie within theirs with probability `BAND`.
 
-    It is found by simulation with a fixed seed; the simultaneous probability is known to 0.003. Of more than 600 rows
-    at most that many ranks are compared, dense towards both ends, so that a little more leaves the whole band.
+    It is found by simulation with a fixed seed; the simultaneous probability is known to 0.003. With more than 600 rows
+    at most 600 ranks are compared, dense towards both ends, so that slightly more samples leave the band.
     """
     half = np.unique(np.round(np.geomspace(1, max(n / 2, 1), _RANKS // 2))).astype(int)
     ranks = np.arange(1, n + 1) if n <= _RANKS else np.unique(np.concatenate([half, n + 1 - half]))

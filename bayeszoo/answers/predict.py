@@ -1,4 +1,4 @@
-"""The posterior predictive distribution of new rows, and how well it foresaw them where they are known."""
+"""The posterior predictive distribution of new rows, and scores of their outcomes."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     import xarray as xr
 
 Columns = dict[str, np.ndarray]
-"""Columns of a table, of shape (rows,), or of several numbers a row (rows, K)."""
+"""Columns of a table, (rows,), or (rows, K) for several numbers per row."""
 _PROBABILITY = ("probability", "mcse_probability")
 ERROR_OF_SUM = "mcse_sum_of_log_scores"
 """Attribute of a table: the Monte Carlo error of the sum of its log scores."""
 Rows = tuple[Data, np.ndarray | None]
-"""New rows, and their outcome where it is known."""
+"""New rows, and their outcome if known."""
 
 
 def predict(
@@ -46,32 +46,31 @@ def predict(
     Parameters
     ----------
     tree : xarray.DataTree
-        What `fit` returned; or what `fit_by` did, and then each row is predicted by the fit of its group.
+        What `fit` returned; or what `fit_by` returned, and then each row is predicted by the fit of its group.
     new_data : int, Data or anything that `read` takes
-        A number of further observations; or a table, of fits by group with the column of groups, or the rows of each
-        group by its name. Where it holds the outcome too, its log predictive density is the score of the prediction.
+        A number of further observations; or a table, which for fits by group has the column of groups, or a mapping of
+        groups to their rows. If it holds the outcome, the log predictive density of the outcome is the score.
     seed : int or numpy.random.Generator
-        Of the draws of parameters of groups that the fit does not have, and of the topics of documents.
+        Seed of the draws of parameters of new groups, and of the topics of documents.
     **options
-        Of `read`.
+        Options of `read`.
 
     Returns
     -------
     pandas.DataFrame
-        One row a new row, numbered as in the table read, or for an outcome of several numbers, or of one of several
-        categories, one row for each of them, which the index then names: ``mean`` (the probability of a category),
-        ``sd``, ``q025``, ``median``, ``q975`` and their Monte Carlo errors ``mcse_mean``, ``mcse_sd``, ``mcse_q025``,
-        ``mcse_median`` and ``mcse_q975`` (NaN where there is none; of a count's quantile as if counts were continuous),
-        ``observed``, ``log_score`` (NaN where the outcome is not known, or so far from the draws that their average
-        says nothing: Pareto k-hat above `k_hat_limit`) and ``mcse_log_score``. The score is of the whole row, and
-        repeated for each of its numbers. ``attrs["mcse_sum_of_log_scores"]`` is the error of the sum over rows, which
-        share their draws. A mean, an sd or an error of these is NaN where the tails of the draws are too
-        heavy to tell it, or points far out decide it, which a quadrature leaves out: the column ``withheld`` then says
-        which and why, and ``attrs["withheld"]`` has each reason once.
-        Of a model with components, where the outcome is known, also ``component``, the most probable one of each row by
-        its outcome, and ``probability``, that of it, averaged over the draws, with ``mcse_probability``; NaN where
-        single components are withheld. Of a topic model instead the share of each topic in each document, as of
-        `proportions`.
+        One row per new row, numbered as in the table read; for an outcome of several numbers or categories one row for
+        each of them, which the index names: ``mean`` (the probability of a category), ``sd``, ``q025``, ``median``,
+        ``q975`` and their Monte Carlo errors ``mcse_mean``, ``mcse_sd``, ``mcse_q025``, ``mcse_median`` and
+        ``mcse_q975`` (NaN if there is none; for quantiles of counts as if counts were continuous), ``observed``,
+        ``log_score`` (NaN if the outcome is unknown, or so far from the draws that their average is unreliable: Pareto
+        k-hat above `k_hat_limit`) and ``mcse_log_score``. The score is that of the whole row, repeated for each of its
+        numbers. ``attrs["mcse_sum_of_log_scores"]`` is the error of the sum over rows, which share their draws. A mean,
+        an sd or its error is NaN if the tails of the draws are too heavy, or it depends on parameters beyond the grid
+        of a quadrature: the column ``withheld`` then says which and why, and ``attrs["withheld"]`` has each reason
+        once.
+        For a model with components and known outcomes also ``component``, the most probable one of each row given its
+        outcome, and its ``probability``, averaged over the draws, with ``mcse_probability``; NaN if single components
+        are withheld. For a topic model instead the share of each topic in each document, as in `proportions`.
 
     Notes
     -----
@@ -79,12 +78,13 @@ def predict(
     its quadrature; a point estimate is plugged into the likelihood, averaged over random intercepts given the estimate;
     any other fit averages the likelihood over its draws.
 
-    Of a model with a parameter for each group, rows of a group of the fit have that of their group, by its name. That
-    of a new group is one of the population of groups; ``attrs`` of the table then names the ``new_groups``. Of a model
-    of a function, ``attrs`` names the ``far_rows``, so far from those of the fit that their prediction is the prior.
+    In a model with a parameter for each group, rows of a group of the fit, by its name, have the parameter of their
+    group. The parameter of a new group is drawn from the population of groups; ``attrs`` of the table then names the
+    ``new_groups``. For a model of a function, ``attrs`` names the ``far_rows``, so far from the rows of the fit that
+    their prediction is the prior.
 
-    A number of further observations of a regression with lags are the next of each sequence, as of `forecast`; a table
-    of new rows is a series of its own, whose rows are each predicted from those before.
+    Further observations of a regression with lags are the next ones of each sequence, as in `forecast`; a table of new
+    rows is another series, each row of which is predicted from the rows before it.
 
     Raises
     ------
@@ -98,9 +98,8 @@ def predict(
     if has_proportions((fit := Fit(tree)).model):
         model = require_shown(fit, "predictions from it").model
         if new_data is None or isinstance(new_data, int | np.integer):
-            raise InputError(
-                f"{model.name} predicts the topics of other documents", "needs_documents", hint="give a table of them"
-            )
+            problem = f"{model.name} predicts the topics of other documents"
+            raise InputError(problem, "needs_documents", hint="give a table of them")
         return proportions(tree, new_data, seed=seed, **options)
 
     if isinstance(new_data, int | np.integer) and has_lags(Fit(tree)):
@@ -113,22 +112,22 @@ def predict(
 
 
 def _predicted(seed: int | np.random.Generator, fit: Fit, rows: Rows) -> pd.DataFrame:
-    """Predict rows, and score what is observed of them."""
+    """Predict rows, and score their outcomes if known."""
     model, (data, observed) = fit.model, rows
-    known = predicted(fit, data, observed, seed)
-    columns = moment_columns(known.moments, known.quantiles)
+    prediction = predicted(fit, data, observed, seed)
+    columns = moment_columns(prediction.moments, prediction.quantiles)
     shape, axis = columns["mean"].shape, _axis(model, data)
     if observed is not None and axis is not None and observed.dtype.kind == "i" and observed.shape != shape:
         observed = model.inputs.indicators(data, observed, axis)
     columns["observed"] = np.full(shape, np.nan) if observed is None else observed.astype(np.float64)
-    of_rows = {"log_score": known.log_score, "mcse_log_score": known.mcse_log_score}
+    of_rows = {"log_score": prediction.log_score, "mcse_log_score": prediction.mcse_log_score}
     of_rows |= {} if observed is None else _components(fit, data)
     for name, values in of_rows.items():
         columns[name] = np.broadcast_to(values.reshape(-1, *[1] * (len(shape) - 1)), shape)
     frame = by_row(columns, data, axis, None if axis is None else data[axis])
-    frame = with_reasons(frame, known.moments.withheld)
+    frame = with_reasons(frame, prediction.moments.withheld)
     if observed is not None:
-        frame.attrs[ERROR_OF_SUM] = known.mcse_of_sum
+        frame.attrs[ERROR_OF_SUM] = prediction.mcse_of_sum
     if new := new_groups(fit, data):
         frame.attrs["new_groups"] = new
     if far := far_rows(fit, data):
@@ -155,15 +154,15 @@ def _by_group(
         with named_in_errors(label):
             frames[label] = predict(fits[label].tree, part, seed=seed)
     frame = together(frames, by)
-    errors = [each.attrs.get(ERROR_OF_SUM, math.nan) for each in frames.values()]
-    frame.attrs[ERROR_OF_SUM] = math.hypot(*errors)  # of draws of different fits
-    if any(getattr(part, "row_numbers", None) is None for part in parts.values()):  # rows have no numbers in a table
+    errors = [group.attrs.get(ERROR_OF_SUM, math.nan) for group in frames.values()]
+    frame.attrs[ERROR_OF_SUM] = math.hypot(*errors)  # draws of different fits are independent
+    if any(getattr(part, "row_numbers", None) is None for part in parts.values()):  # no table numbers the rows
         return frame
     return frame.iloc[np.argsort(frame.index.get_level_values("row"), kind="stable")]
 
 
 def _components(fit: Fit, data: Mapping[str, np.ndarray]) -> Columns:
-    """Return the most probable component of each row and its probability; nothing where there are no components."""
+    """Return the most probable component of each row and its probability; nothing for a model without components."""
     model = fit.model
     if not isinstance(model, Latent):
         return {}
@@ -177,7 +176,7 @@ def _components(fit: Fit, data: Mapping[str, np.ndarray]) -> Columns:
 
 
 def _axis(model: Model, data: Mapping[str, np.ndarray]) -> str | None:
-    """Return the coordinate along which an outcome has several numbers, or that its codes stand for."""
+    """Return the coordinate of an outcome of several numbers, or of the labels of its codes."""
     inputs = model.inputs
     if not inputs.has_outcome(data):
         return inputs.coded.get(inputs.name)

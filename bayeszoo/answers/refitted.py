@@ -1,4 +1,4 @@
-"""Rows that are left out by a fit of their own: where importance weights fail, the others are fitted again."""
+"""Leave a row out by refitting without it, where importance weights fail."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from bayeszoo.model.density import log_density
 from bayeszoo.results.stored import Fit
 
 MOST_REFITS = 50
-"""Rows without which a model is fitted again: each takes as long as the fit itself."""
+"""Largest number of refits without a row: each takes as long as the fit itself."""
 
 
 def log_predictive(fit: Fit, rows: Arrays, weights: np.ndarray, i: int) -> tuple[float, float]:
-    """Return the log density of an observation given all others, by a fit of these, and its Monte Carlo error.
+    """Return the log density of an observation by a fit to all others, and its Monte Carlo error.
 
-    Observations occur ``weights`` (M,) times. Raises `NumericalError` where the fit does not pass its gate.
+    Observations occur ``weights`` (M,) times. Raises `NumericalError` if the fit fails its gate.
     """
     model, attrs = fit.model, fit.tree.attrs
     others, row = all_others(model, rows, weights, i), model.inputs.reordered(rows, np.array([i]))
@@ -30,7 +30,7 @@ def log_predictive(fit: Fit, rows: Arrays, weights: np.ndarray, i: int) -> tuple
     if tree.attrs["status"] != "ok":
         raise NumericalError(f"the fit without row {i + 1} is not ok ({tree.attrs['status']})", "not_ok")
     log_p = log_density(model.law(Fit(tree).draws(), others, row), model.inputs.outcome(row))
-    value, error = (float(each[0]) for each in log_means(log_p))
+    value, error = (float(values[0]) for values in log_means(log_p))
     if np.isnan(value):
         raise NumericalError(f"few draws of the fit without row {i + 1} carry its density", "no_score")
     return value, error

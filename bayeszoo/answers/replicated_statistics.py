@@ -1,4 +1,4 @@
-"""Quantities of data sets that predictive checks compare: those with a name, and a user's own."""
+"""Statistics of data sets that predictive checks compare: named ones, and functions of the user."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from bayeszoo.model.base import Model
 
 
 class Sets(NamedTuple):
-    """Data sets of the same rows, and the draws that they are compared under.
+    """Data sets with the same rows, and the draws of the parameters under which they are compared.
 
-    ``y`` are outcomes, shape (draws, rows), or (1, rows) where one data set stands against all draws; ``mean`` and
-    ``sd``, shape (draws, rows), are those of an outcome given the parameters; ``data`` are the fit's, and ``params``
+    ``y`` are outcomes, shape (draws, rows), or (1, rows) if one data set is compared under all draws; ``mean`` and
+    ``sd``, shape (draws, rows), are moments of an outcome given the parameters; ``data`` are the fit's, and ``params``
     have shape (draws, ...).
     """
 
@@ -33,15 +33,15 @@ class Sets(NamedTuple):
 
 
 Statistic = Callable[[Sets], np.ndarray]
-"""A quantity of each data set, shape (draws,), or (1,) where neither data set nor parameters differ."""
+"""A quantity of each data set, shape (draws,), or (1,) if neither data set nor parameters vary."""
 
 
 def _standardized(sets: Sets) -> np.ndarray:
-    """Return outcomes less their means given the parameters, in standard deviations given them."""
-    rest = sets.y - sets.mean
-    sd = np.broadcast_to(sets.sd, rest.shape)
-    certain = np.where(rest == 0, 0.0, np.copysign(np.inf, rest))  # the edge of a parameter leaves no spread
-    return np.divide(rest, sd, out=certain, where=sd > 0)
+    """Return outcomes less their means, in standard deviations, both given the parameters."""
+    residual = sets.y - sets.mean
+    sd = np.broadcast_to(sets.sd, residual.shape)
+    certain = np.where(residual == 0, 0.0, np.copysign(np.inf, residual))  # at the edge of a parameter the sd is 0
+    return np.divide(residual, sd, out=certain, where=sd > 0)
 
 
 def _sd(sets: Sets) -> np.ndarray:
@@ -54,7 +54,7 @@ def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
 
 
 def _skewness(sets: Sets) -> np.ndarray:
-    if sets.y.shape[1] < 3:  # of two it is 0, whatever they are
+    if sets.y.shape[1] < 3:  # of two rows it is always 0
         return np.full(len(sets.y), math.nan)
     centred = sets.y - sets.y.mean(axis=1, keepdims=True)
     return _ratio(np.mean(centred**3, axis=1), np.mean(np.square(centred), axis=1) ** 1.5)
@@ -64,7 +64,7 @@ def _lag_1(sets: Sets) -> np.ndarray:
     z = _standardized(sets)
     if z.shape[1] < 2:
         return np.full(len(z), math.nan)
-    with np.errstate(invalid="ignore"):  # NaN of residuals that are infinite
+    with np.errstate(invalid="ignore"):  # NaN if residuals are infinite
         return _ratio(np.sum(z[:, 1:] * z[:, :-1], axis=1), np.sum(np.square(z), axis=1))
 
 
@@ -86,7 +86,7 @@ STATISTICS: dict[str, Statistic] = {
     "largest absolute standardized residual": lambda sets: np.max(np.abs(_standardized(sets)), axis=1),
     "lag-1 autocorrelation of residuals": _lag_1,
 }
-"""The quantities that have a name. Residuals are those under the draw that the data set is made from."""
+"""The named quantities. Residuals are taken given the draw that the data set comes from."""
 
 _OF_RESIDUALS = ("largest absolute standardized residual", "lag-1 autocorrelation of residuals")
 _REAL = ("mean", "standard deviation", "minimum", "maximum", "skewness", *_OF_RESIDUALS)
@@ -97,7 +97,7 @@ BOUNDED = ("share of zeros", "changes", "longest run", "lag-1 autocorrelation of
 
 
 def usual(model: Model, data: Arrays) -> tuple[str, ...]:
-    """Name the quantities that suit the outcome."""
+    """Return the names of the default quantities of an outcome."""
     if isinstance(model.inputs, Matrix):
         return _OF_COLUMNS
     if isinstance(model.inputs, Binary) and "trials" not in data:
@@ -106,45 +106,45 @@ def usual(model: Model, data: Arrays) -> tuple[str, ...]:
 
 
 def chosen_of(statistics: Any, model: Model, data: Arrays) -> dict[str, Statistic]:
-    """Return the quantities that are asked for, by name."""
+    """Return the chosen quantities by name."""
     statistics = usual(model, data) if statistics is None else statistics
     if isinstance(statistics, Mapping):
-        return {str(name): _own(str(name), function) for name, function in statistics.items()}
+        return {str(name): _of_user(str(name), function) for name, function in statistics.items()}
     several = isinstance(statistics, Iterable) and not isinstance(statistics, str)
     chosen: dict[str, Statistic] = {}
-    for each in statistics if several else [statistics]:
-        name = each if isinstance(each, str) else getattr(each, "__name__", type(each).__name__)
+    for statistic in statistics if several else [statistics]:
+        name = statistic if isinstance(statistic, str) else getattr(statistic, "__name__", type(statistic).__name__)
         if name in chosen:
             line = f"two statistics are called {shown(name)}"
             raise InputError(line, "duplicate_name", hint="name them by a mapping")
-        if isinstance(each, str) and each not in STATISTICS:
+        if isinstance(statistic, str) and statistic not in STATISTICS:
             hint = f"use one of {', '.join(STATISTICS)}"
             raise InputError(f"there is no statistic {shown(name)}", "unknown_name", hint=hint)
-        chosen[name] = STATISTICS[each] if isinstance(each, str) else _own(name, each)
+        chosen[name] = STATISTICS[statistic] if isinstance(statistic, str) else _of_user(name, statistic)
     return chosen
 
 
-def _own(name: str, function: object) -> Statistic:
-    """Apply a user's T(y) or T(y, data, params) to each data set."""
+def _of_user(name: str, function: object) -> Statistic:
+    """Return a statistic that applies a user's T(y) or T(y, data, params) to each data set."""
     if not callable(function):
         raise InputError(f"statistic {shown(name)} is not a function: {function!r}", "wrong_type")
     takes_outcome_only = _takes_outcome_only(name, function)
 
-    def each(sets: Sets) -> np.ndarray:
+    def statistic(sets: Sets) -> np.ndarray:
         if takes_outcome_only:
             return np.array([_number(name, function(y)) for y in sets.y])
-        every = enumerate(np.broadcast_to(sets.y, sets.mean.shape))
-        draws = ((y, sets.data, {key: values[i] for key, values in sets.params.items()}) for i, y in every)
+        outcomes = enumerate(np.broadcast_to(sets.y, sets.mean.shape))
+        draws = ((y, sets.data, {key: values[i] for key, values in sets.params.items()}) for i, y in outcomes)
         return np.array([_number(name, function(*arguments)) for arguments in draws])
 
-    return each
+    return statistic
 
 
 def _takes_outcome_only(name: str, function: Callable[..., object]) -> bool:
-    """Say whether a function is T(y), and not T(y, data, params)."""
+    """Return whether a function is T(y), and not T(y, data, params)."""
     try:
         signature = inspect.signature(function)
-    except (TypeError, ValueError):  # of some functions written in C
+    except (TypeError, ValueError):  # some functions in C have no signature
         return True
     for count in (1, 3):
         with suppress(TypeError):

@@ -1,7 +1,7 @@
-"""Residuals of a fit: each outcome against its predictive distribution without it, and what a QQ plot needs.
+"""Residuals of a fit: each outcome against its leave-one-out predictive distribution, and a normal QQ plot.
 
 If the model is right, the probability that the predictive distribution gives to values below the outcome is uniform
-(the probability integral transform, PIT: Dawid 1984), and so its normal score is standard normal. Of discrete outcomes
+(the probability integral transform, PIT: Dawid 1984), and so its normal score is standard normal. For discrete outcomes
 it is drawn from the jump of the distribution function (Dunn and Smyth 1996, quantile residuals). Gelman et al., BDA3,
 chapter 6; Vehtari, Gelman and Gabry 2017; CS725.
 """
@@ -47,11 +47,11 @@ if TYPE_CHECKING:
 
 WITHHELD = "withheld: k-hat"
 TOO_FAR = f"withheld: {FAR}"
-"""In place of a basis of rows whose prediction by an approximation disagrees with the posterior's."""
+"""In place of the basis of rows whose prediction by an approximation disagrees with the posterior's."""
 UNKNOWN = (WITHHELD, MISSING, START)
-"""In place of a basis of rows that have no standardized residual and no PIT."""
+"""In place of the basis of rows without a standardized residual and a PIT."""
 IN_SAMPLE, PLUG_IN = "in sample", "in sample, plug-in"
-"""What standardized residuals and PITs rest on, as the column ``basis`` says."""
+"""Bases of standardized residuals and PITs, in the column ``basis``."""
 
 
 def residuals(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> pd.DataFrame:
@@ -60,18 +60,18 @@ def residuals(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> pd.D
     Parameters
     ----------
     tree : xarray.DataTree
-        What `fit` returned; of a model whose outcome is one number a row.
+        What `fit` returned, for a model whose outcome is one number per row.
     seed : int or numpy.random.Generator
-        Of the uniform numbers that randomize the PITs of discrete outcomes; continuous ones need none.
+        Seed of the uniform numbers that randomize the PITs of discrete outcomes; continuous ones need none.
 
     Returns
     -------
     pandas.DataFrame
-        One row a data row, numbered as in the table read, in the outcome's units where there are any:
+        One row per data row, numbered as in the table read, in the outcome's units:
 
         ``observed``; ``mean`` and ``sd`` of the posterior predictive given all rows; ``residual``, observed less mean;
-        ``deviance``, of counts and binary outcomes the root of the deviance of ``observed`` from ``mean``, of a Poisson
-        or a binomial distribution, with the sign of the residual (NaN of other outcomes), which ranks these rows;
+        ``deviance``, for counts and binary outcomes the root of the Poisson or binomial deviance of ``observed`` from
+        ``mean``, with the sign of the residual (NaN for other outcomes), which ranks these rows;
         ``mean_without`` and ``sd_without``, the same moments given all other rows (NaN where ``basis`` is in sample);
         ``standardized``, the outcome less the mean in standard deviations, without the row where that is known (NaN
         where the standard deviation is infinite); ``pit``; ``normal_score``, the standard normal quantile of the PIT
@@ -80,36 +80,35 @@ def residuals(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> pd.D
         score of its rank, by Blom's plotting positions (rank - 3/8) / (n + 1/4); ``band_lower`` and ``band_upper``,
         which all normal scores lie between with probability 95%, and ``outside``; ``leverage``, of a linear model the
         derivative of the row's posterior mean by its own outcome, which is the diagonal of the hat matrix (NaN for
-        other models, and for the MLE); ``k_hat`` of the importance weights; ``basis``; and of draws the Monte Carlo
+        other models, and for the MLE); ``k_hat`` of the importance weights; ``basis``; and for draws the Monte Carlo
         errors ``mcse_mean``, ``mcse_sd``, ``mcse_deviance``, ``mcse_standardized``, ``mcse_pit`` and
         ``mcse_normal_score`` (NaN where there are none; ``residual`` has that of the mean).
 
         ``basis`` says what ``standardized``, ``pit`` and ``normal_score`` rest on. An exact fit: the predictive of the
         other rows, in closed form or by quadrature. Draws: Pareto-smoothed importance weights that take the row out;
-        where their k-hat is above 0.5, their variance is infinite, and these figures are withheld (NaN). So they are
-        of rows that an approximation predicts unlike draws of the posterior by which it was measured, where it is off
-        in some quantity: ``attrs["judged"]`` says how far off the others are. More than
-        `MAX_DISTINCT` distinct rows: in sample. A point estimate: plugged into the likelihood, in sample. In sample,
-        residuals are too small.
+        where their k-hat is above 0.5, their variance is infinite, and these figures are withheld (NaN). An
+        approximation that is off in some quantity is compared with draws of the posterior: rows where they disagree
+        are withheld too, and ``attrs["judged"]`` says how far off the others are. More than `MAX_DISTINCT` distinct
+        rows: in sample. A point estimate: plugged into the likelihood, in sample. In sample, residuals are too small.
 
-        Of a series the prediction of a row is that from the rows before it in its sequence, with the parameters that
-        all rows gave, as of ``decode``: its standardized residual is the innovation. Rows that are missing have none,
-        nor have as many first rows of a sequence as its first state has numbers, which only the prior predicts.
+        A row of a series is predicted from the rows before it in its sequence, with parameters fitted to all rows, as
+        in ``decode``: its standardized residual is the innovation. Missing rows have none. Nor have the first rows of a
+        sequence, which only the prior predicts: as many as its first state has numbers.
 
-        ``attrs`` name the model and the fit, and hold ``basis`` (each with how many rows), ``randomized``,
+        ``attrs`` name the model and the fit, and hold ``basis`` (rows of each), ``randomized``,
         ``plotting_positions``, ``band``, ``band_pointwise_level``, ``band_from``, ``outside`` (how many rows) and
         ``ks_p``, the Kolmogorov-Smirnov p-value of the PITs, which is approximate, and ``mcse_ks_p``, how far their
-        Monte Carlo errors move it at most. Of a series also those of the normal
-        scores of rows next to each other: ``lag_1``, their autocorrelation, and ``ljung_box_p``, the p-value of the
-        first ``ljung_box_lags`` autocorrelations (Ljung and Box 1978), with fewer degrees of freedom for the standard
-        deviations that were fitted (Harvey 1989, section 5.4); and ``extreme_p``, that of the largest score.
+        Monte Carlo errors move it at most. For a series also ``lag_1``, the first autocorrelation of the normal scores,
+        and ``ljung_box_p``, the p-value of the first ``ljung_box_lags`` of them (Ljung and Box 1978), with fewer
+        degrees of freedom for the standard deviations that were fitted (Harvey 1989, section 5.4); and ``extreme_p``,
+        the p-value of the largest score.
 
     Notes
     -----
-    Each normal score has a band of its own, from the Beta distribution of the order statistics of uniform numbers;
-    all have the same level (Aldor-Noiman et al. 2013), which is found by simulation so that the band is simultaneous.
-    Band and p-value are for independent PITs. Those of one fit share its estimates, and are slightly dependent, the
-    more so the fewer rows there are to a parameter.
+    The band of each normal score is an interval of a Beta distribution, that of an order statistic of uniform numbers.
+    All intervals have one level (Aldor-Noiman et al. 2013), found by simulation so that the band is simultaneous. Band
+    and p-value are for independent PITs. PITs of one fit share its estimates, and are slightly dependent: the fewer
+    rows per parameter, the more.
 
     Raises
     ------
@@ -128,20 +127,20 @@ def residuals(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> pd.D
     """
     fit = answering(tree, "residuals of it")
     _, _, y = one_number_outcomes(fit, "residuals")
-    known = _rows(fit, y, seed)
-    kept = _kept(known, _rows(reference_of(fit), y, seed), fit) if is_judged(fit) else None
-    if kept is not None and not kept.of_all.any():
+    rows = _rows(fit, y, seed)
+    agreement = _agreement(rows, _rows(reference_of(fit), y, seed), fit) if is_judged(fit) else None
+    if agreement is not None and not agreement.of_all.any():
         refuse(fit, "residuals of it")
-    frame = _framed(fit, y, known, kept)
-    if kept is not None:
-        _say_judged(frame, known, kept, fit)
+    frame = _framed(fit, y, rows, agreement)
+    if agreement is not None:
+        _say_judged(frame, agreement, fit)
     return frame
 
 
 class _Rows(NamedTuple):
-    """Rows predicted given all rows, and given the others where that can be done; normal scores by the latter."""
+    """Rows predicted given all rows, and without each row if possible; normal scores by the latter."""
 
-    whole: Predicted
+    in_sample: Predicted
     without: Predicted | None
     basis: np.ndarray
     pits: np.ndarray
@@ -149,12 +148,12 @@ class _Rows(NamedTuple):
 
     @property
     def used(self) -> Predicted:
-        """What PITs and scores rest on."""
-        return self.without or self.whole
+        """Predictions that PITs and scores are taken from."""
+        return self.without or self.in_sample
 
 
-class _Kept(NamedTuple):
-    """Which rows are predicted as by the posterior: given all rows, and given the others; and the gaps of the first."""
+class _Agreement(NamedTuple):
+    """Rows whose predictions agree with the posterior's, given all rows and given the others; gaps given all rows."""
 
     of_all: np.ndarray
     of_others: np.ndarray
@@ -163,38 +162,40 @@ class _Kept(NamedTuple):
 
 def _rows(fit: Fit, y: np.ndarray, seed: int | np.random.Generator) -> _Rows:
     if isinstance(fit.model, Sequential):
-        known, basis = one_ahead(fit)
-        return _Rows(known, None, basis, *scored(known, stream_of_fit(fit.tree.attrs, seed, "residuals")))
-    whole = _in_sample(fit, y)
+        ahead, basis = one_ahead(fit)
+        return _Rows(ahead, None, basis, *scored(ahead, stream_of_fit(fit.tree.attrs, seed, "residuals")))
+    in_sample = _in_sample(fit, y)
     without, basis = _without(fit, y)
-    return _Rows(whole, without, basis, *scored(without or whole, stream_of_fit(fit.tree.attrs, seed, "residuals")))
+    rng = stream_of_fit(fit.tree.attrs, seed, "residuals")
+    return _Rows(in_sample, without, basis, *scored(without or in_sample, rng))
 
 
-def _kept(own: _Rows, other: _Rows, fit: Fit) -> _Kept:
-    """Compare predictions with those by draws of the posterior; a row that these cannot tell is not kept."""
+def _agreement(own: _Rows, reference: _Rows, fit: Fit) -> _Agreement:
+    """Compare predictions with those by draws of the posterior; a row that the draws do not determine disagrees."""
     limits = limits_of(fit)
-    of_all = limits.moments_agree((own.whole.mean, own.whole.sd), (other.whole.mean, other.whole.sd))
-    of_others = limits.moments_agree((own.used.mean, own.used.sd), (other.used.mean, other.used.sd))
-    of_others &= limits.scores_agree(own.scores, other.scores) & (other.basis != WITHHELD)
-    missing = own.basis == MISSING  # of which nothing is told
+    (mean, sd), (true_mean, true_sd) = own.in_sample[:2], reference.in_sample[:2]
+    of_all = limits.moments_agree((mean, sd), (true_mean, true_sd))
+    of_others = limits.moments_agree((own.used.mean, own.used.sd), (reference.used.mean, reference.used.sd))
+    of_others &= limits.scores_agree(own.scores, reference.scores) & (reference.basis != WITHHELD)
+    missing = own.basis == MISSING  # no figure is shown
     of_all, of_others = of_all | missing, of_others | missing
     with np.errstate(invalid="ignore", divide="ignore"):
-        gaps = (own.whole.mean - other.whole.mean) / other.whole.sd, own.whole.sd / other.whole.sd
-    return _Kept(of_all, of_others, gaps)
+        gaps = (mean - true_mean) / true_sd, sd / true_sd
+    return _Agreement(of_all, of_others, gaps)
 
 
-def _framed(fit: Fit, y: np.ndarray, known: _Rows, kept: _Kept | None) -> pd.DataFrame:
-    """Return the table of residuals, of rows that are kept."""
-    every = np.ones(len(y), dtype=bool)
-    of_all, of_others = (every, every) if kept is None else kept[:2]
-    model, data, used, without = fit.model, fit.data, known.used, known.without
-    mean, sd = (np.where(of_all, each, np.nan) for each in (known.whole.mean, known.whole.sd))
-    basis = np.where(of_others | np.isin(known.basis, UNKNOWN), known.basis, TOO_FAR)
+def _framed(fit: Fit, y: np.ndarray, rows: _Rows, agreement: _Agreement | None) -> pd.DataFrame:
+    """Return the table of residuals; figures of rows that disagree with the posterior are NaN."""
+    all_rows = np.ones(len(y), dtype=bool)
+    of_all, of_others = (all_rows, all_rows) if agreement is None else agreement[:2]
+    model, data, used, without = fit.model, fit.data, rows.used, rows.without
+    mean, sd = (np.where(of_all, values, np.nan) for values in (rows.in_sample.mean, rows.in_sample.sd))
+    basis = np.where(of_others | np.isin(rows.basis, UNKNOWN), rows.basis, TOO_FAR)
     shown = ~np.isin(basis, UNKNOWN) & of_others
-    score = np.where(shown, known.scores, np.nan)
-    residual, rest = (y - np.where(np.isfinite(each), each, np.nan) for each in (mean, used.mean))
+    score = np.where(shown, rows.scores, np.nan)
+    residual, left_out = (y - np.where(np.isfinite(means), means, np.nan) for means in (mean, used.mean))
     unknown = np.full(len(y), np.nan)
-    with np.errstate(invalid="ignore"):  # of rows that are not predicted
+    with np.errstate(invalid="ignore"):  # rows without a prediction
         log_tail = np.logaddexp(np.minimum(used.below, used.above), used.at)
     columns = {
         "observed": y,
@@ -204,8 +205,8 @@ def _framed(fit: Fit, y: np.ndarray, known: _Rows, kept: _Kept | None) -> pd.Dat
         "deviance": _deviance(model, data, y, mean),
         "mean_without": np.where(shown, without.mean, np.nan) if without else unknown,
         "sd_without": np.where(shown, without.sd, np.nan) if without else unknown,
-        "standardized": rest / np.where(shown & np.isfinite(used.sd) & (used.sd > 0), used.sd, np.nan),
-        "pit": np.where(shown, known.pits, np.nan),
+        "standardized": left_out / np.where(shown & np.isfinite(used.sd) & (used.sd > 0), used.sd, np.nan),
+        "pit": np.where(shown, rows.pits, np.nan),
         "normal_score": score,
         "log_tail": np.where(shown, log_tail, np.nan),
         **quantiles(score if of_others.all() else unknown),
@@ -213,12 +214,13 @@ def _framed(fit: Fit, y: np.ndarray, known: _Rows, kept: _Kept | None) -> pd.Dat
         "k_hat": used.k_hat,
         "basis": basis,
     }
-    columns |= _errors(columns, known, lambda mean: _deviance(model, data, y, mean))
-    told = ~of_all | (basis == MISSING)
-    lacking = {"mean": ~np.isnan(mean) | told, "sd": ~np.isnan(sd) | told}
-    lacking |= {"standardized": ~(shown & np.isnan(used.sd))}
-    why = FAR_OUT if fit.method == "exact" else "heavy tails of the draws"
-    frame = with_reasons(by_row(columns, data), _reasons(reasons(lacking, lambda _: why), of_all, of_others))
+    columns |= _errors(columns, rows, lambda mean: _deviance(model, data, y, mean))
+    has_reason = ~of_all | (basis == MISSING)
+    is_explained = {"mean": ~np.isnan(mean) | has_reason, "sd": ~np.isnan(sd) | has_reason}
+    is_explained |= {"standardized": ~(shown & np.isnan(used.sd))}
+    reason = FAR_OUT if fit.method == "exact" else "heavy tails of the draws"
+    texts = _reasons(reasons(is_explained, lambda _: reason), of_all, of_others)
+    frame = with_reasons(by_row(columns, data), texts)
     attrs = fit.tree.attrs
     frame.attrs.update({name: attrs[name] for name in ("model", "method", "kind")} | _facts(frame, used))
     if isinstance(model, Sequential):
@@ -227,28 +229,28 @@ def _framed(fit: Fit, y: np.ndarray, known: _Rows, kept: _Kept | None) -> pd.Dat
 
 
 def _errors(
-    columns: Mapping[str, np.ndarray], known: _Rows, deviance: Callable[[np.ndarray], np.ndarray]
+    columns: Mapping[str, np.ndarray], rows: _Rows, deviance: Callable[[np.ndarray], np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """Return the Monte Carlo errors of columns, NaN where these are: some to first order by the mean or the PIT."""
-    whole, used, mean = known.whole, known.used, columns["mean"]
+    """Return the Monte Carlo errors of columns, NaN where these are; of deviances and scores to first order."""
+    in_sample, used, mean = rows.in_sample, rows.used, columns["mean"]
     with np.errstate(invalid="ignore", divide="ignore"):
-        moved = np.abs(deviance(mean + whole.mean_error) - deviance(mean - whole.mean_error)) / 2
+        of_deviance = np.abs(deviance(mean + in_sample.mean_error) - deviance(mean - in_sample.mean_error)) / 2
         of_score = used.pit_error / scipy.stats.norm.pdf(columns["normal_score"])
-    errors = {"mean": whole.mean_error, "sd": whole.sd_error, "deviance": moved}
+    errors = {"mean": in_sample.mean_error, "sd": in_sample.sd_error, "deviance": of_deviance}
     errors |= {"standardized": used.standardized_error, "pit": used.pit_error, "normal_score": of_score}
     return {f"mcse_{name}": np.where(np.isnan(columns[name]), np.nan, error) for name, error in errors.items()}
 
 
 def _reasons(texts: np.ndarray, of_all: np.ndarray, of_others: np.ndarray) -> np.ndarray:
-    """Add which numbers of a row are withheld as they disagree with the posterior's."""
+    """Add the reason of rows whose numbers are withheld as they disagree with the posterior's."""
     far = np.where(of_all, np.where(of_others, "", f"standardized, pit: {FAR}"), f"mean, sd, standardized, pit: {FAR}")
     return np.where(far == "", texts, far).astype(object)
 
 
-def _say_judged(frame: pd.DataFrame, known: _Rows, kept: _Kept, fit: Fit) -> None:
-    """Say in ``attrs`` how rows were judged; the band and the test are of all rows, and withheld where one is."""
-    frame.attrs["judged"] = line_of(kept.of_all & kept.of_others, *kept.gaps, limits_of(fit))
-    if not kept.of_others.all():
+def _say_judged(frame: pd.DataFrame, agreement: _Agreement, fit: Fit) -> None:
+    """Set ``attrs["judged"]``; withhold band and tests, which need all rows, if any row disagrees."""
+    frame.attrs["judged"] = line_of(agreement.of_all & agreement.of_others, *agreement.gaps, limits_of(fit))
+    if not agreement.of_others.all():
         frame.attrs |= dict.fromkeys(("outside", "ks_p", "mcse_ks_p", "band_pointwise_level"), math.nan)
         frame.attrs |= dict.fromkeys({"lag_1", "ljung_box_p", "extreme_p"} & frame.attrs.keys(), math.nan)
 
@@ -277,7 +279,7 @@ def _in_sample(fit: Fit, y: np.ndarray) -> Predicted:
 
 
 def _without(fit: Fit, y: np.ndarray) -> tuple[Predicted | None, np.ndarray]:
-    """Predict each row given the others, where that can be done, and say on what each prediction rests."""
+    """Predict each row given the others, if possible, and return the basis of each prediction."""
     model, data = fit.model, fit.data
     if fit.kind == "point estimate":
         return None, np.full(len(y), PLUG_IN, dtype=object)
@@ -303,8 +305,8 @@ def _closed_forms(model: Predictive[Any], data: Data, y: np.ndarray, groups: lis
     """Predict a row of each group given all other rows."""
     nothing, _ = model.inputs.split(data, 0)
     with one_thread():
-        for i, rest in all_but_one(model, data, groups, model.statistics(nothing)):
-            yield of_law(model.predictive(rest, model.inputs.reordered(data, np.array([i]))), y[[i]])
+        for i, other_stats in all_but_one(model, data, groups, model.statistics(nothing)):
+            yield of_law(model.predictive(other_stats, model.inputs.reordered(data, np.array([i]))), y[[i]])
 
 
 def _averaged(
@@ -314,22 +316,22 @@ def _averaged(
     model, data = fit.model, fit.data
     flat = {name: values.reshape(-1, *values.shape[2:]) for name, values in params.items()}
     size = len(next(iter(flat.values())))
-    for at in range(0, len(rows), step := max(1, AT_ONCE // size)):
-        some = rows[at : at + step]
+    for start in range(0, len(rows), step := max(1, AT_ONCE // size)):
+        block = rows[start : start + step]
         if not leave_out:
-            yield mixture(model.law(flat, data, model.inputs.reordered(data, some)), y[some], average)
+            yield mixture(model.law(flat, data, model.inputs.reordered(data, block)), y[block], average)
             continue
-        law = model.held_out(flat, data, some)
-        left = average.without(log_density(law, y[some])[None])
-        predicted = mixture(law, y[some], average, left)
-        for j in np.flatnonzero(~left.is_known).tolist() if average.mass is not None else []:
-            for whole, part in zip(predicted, _again(fit, y, some[j]), strict=True):
-                whole[j] = part[0]
+        law = model.held_out(flat, data, block)
+        left_out = average.without(log_density(law, y[block])[None])
+        predicted = mixture(law, y[block], average, left_out)
+        for j in np.flatnonzero(~left_out.is_known).tolist() if average.mass is not None else []:
+            for values, again in zip(predicted, _predicted_again(fit, y, block[j]), strict=True):
+                values[j] = again[0]
         yield predicted
 
 
-def _again(fit: Fit, y: np.ndarray, i: int) -> Predicted:
-    """Predict a row without which the parameters are where the quadrature given all rows does not reach."""
+def _predicted_again(fit: Fit, y: np.ndarray, i: int) -> Predicted:
+    """Predict a row by a quadrature given the others, whose posterior the grid given all rows does not cover."""
     (average, points), others = given_the_others(fit.model, fit.data, np.ones(len(y), dtype=np.int64), i)
     flat = {name: values[0] for name, values in points.items()}
     law = fit.model.law(flat, others, fit.model.inputs.reordered(fit.data, np.array([i])))
@@ -353,14 +355,14 @@ def _deviance(model: Model, data: Data, y: np.ndarray, mean: np.ndarray) -> np.n
 
 def _facts(frame: pd.DataFrame, used: Predicted) -> dict[str, Any]:
     is_known = frame["pit"].notna()
-    known = frame["pit"][is_known].to_numpy()
-    p, p_error = _kolmogorov(known, frame["mcse_pit"][is_known].to_numpy())
+    pits = frame["pit"][is_known].to_numpy()
+    p, p_error = _kolmogorov(pits, frame["mcse_pit"][is_known].to_numpy())
     return {
         "basis": {str(name): int(count) for name, count in frame["basis"].value_counts().items()},
         "randomized": bool(np.any(used.at > -np.inf)),
         "plotting_positions": "Blom",
         "band": BAND,
-        "band_pointwise_level": pointwise_level(len(known)) if len(known) else math.nan,
+        "band_pointwise_level": pointwise_level(len(pits)) if len(pits) else math.nan,
         "band_from": f"Beta distributions of order statistics; simultaneous by {SIMULATED} simulated samples",
         "outside": int(frame["outside"].sum()),
         "ks_p": p,
@@ -372,7 +374,7 @@ def _kolmogorov(pit: np.ndarray, errors: np.ndarray) -> tuple[float, float]:
     """Return the Kolmogorov-Smirnov p-value, and how far it moves if all PITs move by the largest of their errors."""
     if not len(pit):
         return math.nan, math.nan
-    tested = scipy.stats.kstest(pit, "uniform")
-    most = np.max(np.nan_to_num(errors), initial=0.0)
-    moved = scipy.stats.kstwo.sf(np.clip(tested.statistic + most * np.array([-1, 1]), 0, 1), len(pit))
-    return float(tested.pvalue), float(np.max(np.abs(moved - tested.pvalue))) if most else 0.0
+    test = scipy.stats.kstest(pit, "uniform")
+    largest_error = np.max(np.nan_to_num(errors), initial=0.0)
+    p_moved = scipy.stats.kstwo.sf(np.clip(test.statistic + largest_error * np.array([-1, 1]), 0, 1), len(pit))
+    return float(test.pvalue), float(np.max(np.abs(p_moved - test.pvalue))) if largest_error else 0.0

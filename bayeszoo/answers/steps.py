@@ -1,4 +1,4 @@
-"""The steps of a function that trees of cuts make: where it is cut, how often, and the most probable tree."""
+"""The steps of a regression tree's function: where it is cut, how often, and the most probable tree."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
 _ANSWER = "steps of its function"
 NO_CUT, DIGITS = "no cut", 6
-"""What stands for no first cut, and digits of a cut in the drawing of a tree."""
+"""Feature name if there is no first cut, and digits of cuts in the drawing of a tree."""
 
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """What a fit says of a function's steps, over all trees.
+    """The steps of a fit's function, averaged over all trees.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Steps:
     trees : CutTrees
         Cuts, numbers of leaves, and the most probable tree, at each point of a quadrature or draw of the noise.
     weights : numpy.ndarray
-        Of these points or draws; they sum to 1.
+        Weights of these points or draws, with sum 1.
     """
 
     data: Data
@@ -58,10 +58,10 @@ class Steps:
     _fit: Fit
     _model: OfCuts
     _draws: tuple[int, int] | None
-    """How many chains, and draws of each, the points are; None of a quadrature."""
+    """The number of chains, and of draws per chain; None for a quadrature."""
 
     def average(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the average of values (P, ...) at the points, and its Monte Carlo error; 0 of a quadrature."""
+        """Return the average of values (P, ...) over the points, and its Monte Carlo error; 0 for a quadrature."""
         mean = self.weights @ values
         if self._draws is None:
             return mean, np.zeros_like(mean)
@@ -73,11 +73,11 @@ class Steps:
 
     @cached_property
     def function(self) -> pd.DataFrame:
-        """The function between neighbouring cuts of one feature, over all trees.
+        """The function between neighbouring cuts of a single feature, averaged over all trees.
 
-        ``from`` and ``to`` of each cell, its ``rows``, ``mean``, ``sd``, ``q025``, ``median`` and ``q975`` of the
-        function there, and ``jump``, the probability that it jumps at ``to``, with its Monte Carlo error
-        ``mcse_jump``. With several features it is empty.
+        The cell's ends ``from`` and ``to``, its ``rows``, ``mean``, ``sd``, ``q025``, ``median`` and ``q975`` of the
+        function in it, and ``jump``, the probability that the function jumps at ``to``, with its Monte Carlo error
+        ``mcse_jump``. Empty for several features.
         """
         import pandas as pd
 
@@ -92,7 +92,7 @@ class Steps:
         return frame.assign(**self._function_at(inside), jump=[*jump, np.nan], mcse_jump=[*error, np.nan])
 
     def _function_at(self, x: np.ndarray) -> dict[str, np.ndarray]:
-        """Return moments and quantiles of the function at places (n,) of the one feature."""
+        """Return moments and quantiles of the function at values (n,) of the single feature."""
         places, _ = new_rows(self._model, self._fit.like, {"X": x[:, None], "feature": self.data["feature"]}, {})
         moments = function_moments(self._fit, self._model, places)
         for name in ("prior_share", "withheld"):
@@ -103,26 +103,27 @@ class Steps:
     def at_steps(self) -> pd.DataFrame:
         """The function at each step of the most probable tree of one feature, from left to right.
 
-        ``from``, ``to`` and ``rows`` of the step, ``at``, its middle row, and the function there over all trees.
+        The step's ends ``from`` and ``to``, its ``rows``, the value ``at`` of its middle row, and the function there,
+        averaged over all trees.
         """
         import pandas as pd
 
         ends = [-np.inf, *_cuts_of(self.trees.tree), np.inf]
         x, columns = np.sort(self.data["X"][:, 0]), []
         for first, last in pairwise(ends):
-            own = x[(x > first) & (x <= last)]
-            at = own[(len(own) - 1) // 2] if len(own) else (first + last) / 2
-            columns.append({"from": first, "to": last, "rows": len(own), "at": at})
+            inside = x[(x > first) & (x <= last)]
+            middle = inside[(len(inside) - 1) // 2] if len(inside) else (first + last) / 2
+            columns.append({"from": first, "to": last, "rows": len(inside), "at": middle})
         frame = pd.DataFrame(columns, index=pd.RangeIndex(1, len(columns) + 1, name="step"))
         return frame.assign(**self._function_at(frame["at"].to_numpy()))
 
     @property
     def jumps(self) -> pd.DataFrame:
-        """The probability that the function is cut at each place, whatever else is cut.
+        """The probability that the function is cut at each place, whatever the other cuts.
 
-        ``feature``, ``cut``, ``probability`` and its Monte Carlo error ``mcse_probability``, 0 of an exact fit.
-        Places are ascending, feature by feature. With one feature it is the probability of a jump between the two
-        values of the rows that the cut lies between, and the sum is the expected number of jumps.
+        ``feature``, ``cut``, ``probability`` and its Monte Carlo error ``mcse_probability``, 0 for an exact fit.
+        Cuts are ascending, feature by feature. With a single feature it is the probability of a jump between the two
+        neighbouring values of the rows, and the sum is the expected number of jumps.
         """
         import pandas as pd
 
@@ -161,23 +162,23 @@ class Steps:
 
     @property
     def most_probable(self) -> float:
-        """What the probability of no tree exceeds: the average of the highest at each point of the noise."""
+        """An upper bound of the probability of any tree: the average of the highest at each point of the noise."""
         return float(self.average(self.trees.most_probable)[0])
 
     @property
     def drawing(self) -> str:
-        """The most probable tree, a line a part: conditions, and at leaves the mean and sd of the function there."""
+        """The most probable tree, a line per node: conditions, and at leaves the mean and sd of the function."""
         return "\n".join(_drawn(self.trees.tree, list(map(str, self.data["feature"])), f"all {self.data.rows} rows"))
 
 
 def steps(tree: xr.DataTree) -> Steps:
-    """Say where the function of a fit is cut: over all trees, and by the most probable one.
+    """Return where the function of a fit is cut: averaged over all trees, and by the most probable one.
 
     Parameters
     ----------
     tree : xarray.DataTree
-        What `fit` returned of ``regression_tree``. Exact fits are averaged over the noise by quadrature, others over
-        some 400 draws.
+        What `fit` returned for ``regression_tree``. Exact fits are averaged over the noise by quadrature, others over
+        about 400 draws.
 
     Returns
     -------
@@ -186,8 +187,8 @@ def steps(tree: xr.DataTree) -> Steps:
     Raises
     ------
     Untrustworthy
-        When the fit failed its gate; or parameters of an approximation are off, and not all steps and probabilities
-        agree with those by draws of the posterior: they are of one function, and are judged together.
+        When the fit failed its gate; or parameters of an approximation are off, and steps or probabilities disagree
+        with draws of the posterior: they are judged together, as parts of one function.
     InputError
         When the model has no steps.
 
@@ -218,18 +219,18 @@ def _steps(fit: Fit, model: OfCuts) -> Steps:
     return Steps(fit.data, model.cut_trees(points, weights, fit.like), weights, fit, model, shape)
 
 
-def _agree(own: Steps, known: Steps, limits: Limits) -> bool:
-    """Say whether all probabilities, the most probable tree and the function agree with the posterior's."""
-    nodes, others = (list(of.trees.tree.nodes()) for of in (own, known))
-    if [(part.feature, part.cut) for part in nodes] != [(part.feature, part.cut) for part in others]:
+def _agree(own: Steps, reference: Steps, limits: Limits) -> bool:
+    """Return whether all probabilities, the most probable tree and the function agree with the posterior's."""
+    own_nodes, true_nodes = (list(answer.trees.tree.nodes()) for answer in (own, reference))
+    if [(part.feature, part.cut) for part in own_nodes] != [(part.feature, part.cut) for part in true_nodes]:
         return False
-    leaves = (np.array([(part.mean, part.sd) for part in parts]).T for parts in (nodes, others))
-    if not limits.moments_agree(*((means, sds) for means, sds in leaves)).all():
+    moments = (np.array([(part.mean, part.sd) for part in nodes]).T for nodes in (own_nodes, true_nodes))
+    if not limits.moments_agree(*((means, sds) for means, sds in moments)).all():
         return False
-    averages = (of.average(_probabilities(of.trees)) for of in (own, known))
+    averages = (answer.average(_probabilities(answer.trees)) for answer in (own, reference))
     if not limits.scores_agree(*(scores_of(p, np.nan_to_num(error)) for p, error in averages)).all():
         return False
-    return own.function.empty or bool(moments_part(own.function, known.function, limits)[0].agree.all())
+    return own.function.empty or bool(moments_part(own.function, reference.function, limits)[0].agree.all())
 
 
 def _probabilities(trees: CutTrees) -> np.ndarray:
@@ -239,7 +240,7 @@ def _probabilities(trees: CutTrees) -> np.ndarray:
 
 
 def _points(fit: Fit) -> tuple[dict[str, np.ndarray], np.ndarray, tuple[int, int] | None]:
-    """Return points of a quadrature with their weights, or a few draws with the number of chains and draws."""
+    """Return points of a quadrature and their weights, or some draws, their weights, and the shape (chains, draws)."""
     if is_summed(fit):
         points, weights = points_of(fit)
         return {**points}, weights, None
@@ -250,7 +251,7 @@ def _points(fit: Fit) -> tuple[dict[str, np.ndarray], np.ndarray, tuple[int, int
 
 
 def _cuts_of(part: Part) -> Iterator[float]:
-    """Go through the cuts of a tree of one feature, ascending."""
+    """Yield the cuts of a tree of a single feature in ascending order."""
     if part.sides:
         yield from _cuts_of(part.sides[0])
         yield part.cut
@@ -264,7 +265,7 @@ def _with_sd(mean: float, sd: float) -> str:
 
 
 def _drawn(part: Part, names: list[str], head: str, before: str = "") -> Iterator[str]:
-    """Yield a line a part of a tree, the sides of a part below it."""
+    """Yield a line per node of a tree, children below their node."""
     noun = "row" if part.rows == 1 else "rows"
     value = "" if part.sides else f": {_with_sd(part.mean, part.sd)}, {part.rows} {noun}"
     yield f"{head}{value}"

@@ -1,4 +1,4 @@
-"""Where outcomes lie in predictive distributions: their tails and moments, averaged over draws or points."""
+"""Moments of predictive distributions, and the tail probabilities of outcomes, averaged over draws or points."""
 
 from __future__ import annotations
 
@@ -21,55 +21,57 @@ from bayeszoo.foundation.tails import LIMITS
 def mixture(law: Any, y: np.ndarray, average: Average, left: LeftOut | None = None, bounded: bool = False) -> Predicted:
     """Return moments and tails of distributions of shape (points, rows), mixed over draws or points of a quadrature.
 
-    Means that are ``bounded`` whatever the parameters have a mean, however heavy the tails of the draws look.
+    If means are ``bounded`` for all parameters their mean exists, however heavy the tails of the draws look.
     """
     means, variances = np.asarray(law.mean()), np.asarray(law.var())
     if left is None:
         log_weights = np.broadcast_to(average.log_weights(len(means))[:, None], means.shape)
         k_hat, halved = np.full(len(y), np.nan), None if average.halved is None else average.halved[:, None]
     else:
-        known = left.is_known | (average.mass is None)  # else the row is predicted anew
-        log_weights, k_hat = np.where(known, left.log_weights[0], -np.inf), left.k_hat
-        halved = None if left.of_half is None else np.exp(np.where(known, left.of_half[0], -np.inf))
+        is_known = left.is_known | (average.mass is None)  # other rows get a quadrature without them
+        log_weights, k_hat = np.where(is_known, left.log_weights[0], -np.inf), left.k_hat
+        halved = None if left.of_half is None else np.exp(np.where(is_known, left.of_half[0], -np.inf))
     moments = mixed(means, np.broadcast_to(variances, means.shape), np.exp(log_weights), halved, average.mass)
     mean, sd = np.where(moments.has_mean, moments.mean, np.nan), np.where(moments.has_sd, moments.sd, np.nan)
     if average.mass is None:
-        mean, sd = _told(means, variances, moments, log_weights, bounded)
-    parts = tails(law, y)
-    below, at, above = (np.logaddexp.reduce(log_weights + part, axis=0) for part in parts)
+        mean, sd = _reliable(means, variances, moments, log_weights, bounded)
+    log_tails = tails(law, y)
+    below, at, above = (np.logaddexp.reduce(log_weights + log_tail, axis=0) for log_tail in log_tails)
     errors = np.full((4, len(y)), np.nan)
     if average.draws is not None and average.kind != "point estimate":
         spread = variances + np.square(means - moments.mean) - np.square(moments.sd)
-        middle = np.exp(np.logaddexp(parts[0], parts[1] - math.log(2)))
+        middle = np.exp(np.logaddexp(log_tails[0], log_tails[1] - math.log(2)))
         errors = _errors(y - moments.mean, moments.sd, (means - moments.mean, spread, middle), log_weights)
         errors = errors / math.sqrt(average.efficiency) * (1.0 if left is None else left.inflation)
     return Predicted(mean, sd, below, at, above, k_hat, *errors)
 
 
 def _errors(
-    off: np.ndarray, sd: np.ndarray, terms: tuple[np.ndarray, np.ndarray, np.ndarray], log_weights: np.ndarray
+    residual: np.ndarray, sd: np.ndarray, terms: tuple[np.ndarray, np.ndarray, np.ndarray], log_weights: np.ndarray
 ) -> np.ndarray:
-    """Return the errors (4, rows) that as many independent draws (draws, rows) give to what is made of their means.
+    """Return the Monte Carlo errors (4, rows) of mean, sd, standardized outcome and PIT, as if draws were independent.
 
-    To first order each draw moves the mean by its own less the mean, the variance by its second term, and the
-    probability below the outcome, in whose jump the middle stands for all, by the third.
+    ``terms`` (draws, rows) say how far each draw moves the mean, the variance, and the probability below the outcome
+    with half its jump, to first order.
     """
-    share = len(log_weights) * np.exp(log_weights)
+    relative_weight = len(log_weights) * np.exp(log_weights)
     mean, variance, below = terms
     with np.errstate(divide="ignore", invalid="ignore"):
         of_sd = variance / (2 * sd)
-        moved = (mean, of_sd, (mean + off / sd * of_sd) / sd, below - np.mean(share * below, axis=0))
-        return np.array([np.std(share * each, axis=0, ddof=1) for each in moved]) / math.sqrt(len(share))
+        of_pit = below - np.mean(relative_weight * below, axis=0)
+        influences = (mean, of_sd, (mean + residual / sd * of_sd) / sd, of_pit)
+        spread = [np.std(relative_weight * influence, axis=0, ddof=1) for influence in influences]
+    return np.array(spread) / math.sqrt(len(relative_weight))
 
 
-def _told(
+def _reliable(
     means: np.ndarray, variances: np.ndarray, moments: Known, log_weights: np.ndarray, bounded: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Withhold the moments that draws (draws, rows) cannot tell: means over them of terms with heavy tails."""
-    share, off = len(log_weights) * np.exp(log_weights), means - moments.mean
-    terms = (share * off, share * (variances + np.square(off)))
-    kept = [diagnostics.tail_shape(each[None]) < LIMITS["mean"] for each in terms]
-    return np.where(kept[0] | bounded, moments.mean, np.nan), np.where(kept[1], moments.sd, np.nan)
+    """Return mean and sd, NaN where the terms that they average over draws (draws, rows) have heavy tails."""
+    relative_weight, deviation = len(log_weights) * np.exp(log_weights), means - moments.mean
+    terms = (relative_weight * deviation, relative_weight * (variances + np.square(deviation)))
+    is_light = [diagnostics.tail_shape(values[None]) < LIMITS["mean"] for values in terms]
+    return np.where(is_light[0] | bounded, moments.mean, np.nan), np.where(is_light[1], moments.sd, np.nan)
 
 
 def of_law(law: Any, y: np.ndarray) -> Predicted:
@@ -80,7 +82,7 @@ def of_law(law: Any, y: np.ndarray) -> Predicted:
 
 
 def joined(parts: Iterator[Predicted], place: Any = slice(None)) -> Predicted:
-    """Join the rows of several parts, and take those at the places."""
+    """Join the rows of several parts, and return those at the indices ``place``."""
     return Predicted(*(np.concatenate(values)[place] for values in zip(*parts, strict=True)))
 
 

@@ -18,35 +18,35 @@ if TYPE_CHECKING:
 
 
 def sequences(data: Data, steps: int | None = None) -> dict[str, np.ndarray]:
-    """Return the sequence of each row, or of each step after its end, where there are several: its name, or number."""
+    """Return the name or number of each row's sequence, or of each step after its end; nothing for a single one."""
     sequence = data["sequence"]
     numbers = sequence if steps is None else np.repeat(sequence[starts(sequence)], steps)
     return {"sequence": names_of(data)[numbers]} if sequence.any() else {}
 
 
 def names_of(data: Data) -> np.ndarray:
-    """Return the names of the sequences in a table's column of them, else their numbers from 1."""
+    """Return the names of the sequences, else their numbers from 1."""
     count = int(data["sequence"].max(initial=0)) + 1
     names = data.reading.get(NAMES, ())
     return np.array(names, dtype=object) if len(names) == count else np.arange(1, count + 1)
 
 
 def times_ahead(data: Data, steps: int) -> dict[str, np.ndarray]:
-    """Return the times of the steps after each sequence under the name of their column, where the table has any."""
+    """Return the times of the steps after each sequence, under the name of their column; nothing if unknown."""
     times = data.reading.get("times")
     if times is None or times["column"] == "sequence":
         return {}
     begins = [*starts(data["sequence"]), data.rows]
-    each = [times_after(times["values"][begin:end], steps) for begin, end in itertools.pairwise(begins)]
-    if not all(len(own) == steps for own in each):
+    times_of_sequences = [times_after(times["values"][begin:end], steps) for begin, end in itertools.pairwise(begins)]
+    if not all(len(sequence_times) == steps for sequence_times in times_of_sequences):
         return {}
-    return {times["column"]: np.array([*itertools.chain(*each)], dtype=object)}
+    return {times["column"]: np.array([*itertools.chain(*times_of_sequences)], dtype=object)}
 
 
 def frame_of(
     columns: Mapping[str, Any], name: str, about: Mapping[str, object], every: int | None = None
 ) -> pd.DataFrame:
-    """Make the table; its index starts at 1 again after ``every`` rows."""
+    """Return the table with attributes ``about``; its index starts at 1 again after ``every`` rows."""
     import pandas as pd
 
     size = len(next(iter(columns.values())))
@@ -56,7 +56,7 @@ def frame_of(
 
 
 def whole_number(value: object, least: int, what: str) -> int:
-    """Return a number of steps or paths, or refuse it."""
+    """Return a number of steps or paths, or raise `InputError`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise InputError(f"the number of {what} must be >= {least}, got {value!r}", "out_of_range")
     return int(value)

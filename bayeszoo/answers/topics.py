@@ -1,4 +1,4 @@
-"""What a fit of a topic model says: words of topics, topics of documents, and how well it foresees other documents."""
+"""Topics of a fit: their words, their shares in documents, and scores of documents that the fit has not seen."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ else:
     pd = lazy_loader.load("pandas")
 
 TOPICS, PROPORTIONS = "topics", "proportions"
-"""Names that topic models have for the words of their topics and the topics of their documents."""
+"""Parameter names of topic models: word probabilities of topics, and topic shares of documents."""
 MOST_DRAWS = 400
-"""Draws of the topics from which something is said of new documents."""
+"""Largest number of draws of the topics used for new documents."""
 HOW: dict[str, Callable[..., DocumentScores]] = {"completion": document_completion, "left-to-right": left_to_right}
 SCORED_DRAWS = {"completion": 400, "left-to-right": 20}
-"""Draws of the topics that scores are averaged over: left to right takes seconds for each of them."""
+"""Draws of the topics that scores are averaged over: left to right takes seconds per draw."""
 
 
 def has_proportions(model: Model) -> bool:
@@ -50,26 +50,26 @@ def topics(tree: xr.DataTree, top: int = 10, *, untrusted: bool = False) -> pd.D
     Parameters
     ----------
     tree : xarray.DataTree
-        What `fit` returned, of a model with ``topics``: `lda` or `multinomial_mixture`.
+        What `fit` returned for a model with ``topics``: `lda` or `multinomial_mixture`.
     top : int
-        Number of words listed for each topic.
+        Number of words per topic.
     untrusted : bool
-        Whether to list those of a fit whose estimates are withheld: one solution of perhaps many, as the gate says.
+        Whether to list topics of a fit whose estimates are withheld: one solution of perhaps many, as the gate says.
 
     Returns
     -------
     pandas.DataFrame
         Index ``topic`` and ``rank``; ``word``; its probability in the topic: ``mean``, ``sd``, ``q025``, ``median``,
-        ``q975`` and their Monte Carlo errors (all but the first NaN of a point estimate). ``attrs["shares"]`` is the
-        mean share of each topic of all documents, ``attrs["mcse_shares"]`` its error, ``attrs["stability"]`` how far
-        the draws agree about what the topic is, if they are a sampler's, ``attrs["coherence"]`` the normalized
-        pointwise mutual information of its words in the documents of the fit, where these were kept together, and
-        ``attrs["caveat"]`` says why the estimates are withheld or to be read with caution, if so.
+        ``q975`` and their Monte Carlo errors (a point estimate has the mean alone). ``attrs["shares"]`` is the mean
+        share of each topic in a document, ``attrs["mcse_shares"]`` its error, ``attrs["stability"]`` how far a
+        sampler's draws agree about what the topic is, ``attrs["coherence"]`` the normalized pointwise mutual
+        information of its words in the documents of the fit, if their rows were kept, and ``attrs["caveat"]`` why the
+        estimates are withheld or to be read with caution.
 
     Raises
     ------
     Untrustworthy
-        When the fit failed its gate, or its draws do not agree what the topics are, and not ``untrusted``.
+        Without ``untrusted``, when the fit failed its gate, or its draws do not agree what the topics are.
     InputError
         When the model has no topics, or the vocabulary has fewer words.
     """
@@ -88,7 +88,7 @@ def topics(tree: xr.DataTree, top: int = 10, *, untrusted: bool = False) -> pd.D
     is_point = fit.kind == "point estimate"
     has_documents = isinstance(fit.model.inputs, Corpus) and isinstance(fit.observed, Data) and top >= 2
     frame.attrs |= {
-        "shares": None if shares is None else shares.mean(axis=(0, 1)).tolist(),  # each document counts alike
+        "shares": None if shares is None else shares.mean(axis=(0, 1)).tolist(),  # documents have equal weights
         "mcse_shares": None if shares is None or is_point else error_of_mean(shares, fit.kind).tolist(),
         "stability": fit.facts.get("label_stability"),
         "coherence": coherence(mean, fit.data, top).tolist() if has_documents else None,
@@ -110,22 +110,22 @@ def proportions(
     Parameters
     ----------
     tree : xarray.DataTree
-        What `fit` returned, of a model with ``proportions``, such as `lda`.
+        What `fit` returned for a model with ``proportions``, such as `lda`.
     new_data : Data or anything that `read` takes, optional
         Other documents; by default those of the fit. Words that the fit does not know are left out, and a note says how
         many.
     untrusted : bool
-        As of `topics`.
+        As in `topics`.
     seed : int or numpy.random.Generator
-        Of the draws of new documents.
+        Seed of the draws for new documents.
     **options
-        Of `read`.
+        Options of `read`.
 
     Returns
     -------
     pandas.DataFrame
         Index ``document`` and ``topic``; ``mean``, ``sd``, ``q025``, ``median``, ``q975`` and ``mcse_mean`` of the
-        share. ``attrs["caveat"]`` as of `topics`, ``attrs["notes"]`` what reading had to say.
+        share. ``attrs["caveat"]`` as in `topics`, ``attrs["notes"]`` the notes of reading.
 
     Raises
     ------
@@ -164,25 +164,25 @@ def document_scores(
     Parameters
     ----------
     tree : xarray.DataTree
-        What `fit` returned, of a topic model such as `lda`. It may have failed its gate: the score judges its draws as
+        What `fit` returned for a topic model such as `lda`. It may have failed its gate: the score judges its draws as
         they are.
     new_data : Data or anything that `read` takes
         Documents. Words that the fit does not know are left out, and a note says how many.
     how : {"completion", "left-to-right"}
-        One half of each document's words given the other half; or all words of it.
+        Score half of each document's words given the other half; or all words of a document.
     seed : int
     **options
-        Of `read`.
+        Options of `read`.
 
     Returns
     -------
     pandas.DataFrame
         Index ``document``; ``words``, how many are scored; ``log_score``, the log of their probability in nats, and
-        ``mcse``, its Monte Carlo error (both NaN where too few draws carry the mean); ``withheld``, why they are NaN,
-        "" where they are not. In ``attrs``: ``log_score``, the mean of a word (NaN where any document is withheld), its
-        ``mcse``, ``perplexity``, exp(-log_score), ``mcse_perplexity``, and ``notes``. From left to right there is also
-        ``bound``, the mean over draws of the log probability, which the score is at least (Jensen) and whose error is
-        small, and ``perplexity_bound``.
+        ``mcse``, its Monte Carlo error (both NaN if too few draws carry the mean); ``withheld``, the reason for NaN,
+        else "". In ``attrs``: ``log_score``, the mean per word (NaN if any document is withheld), its ``mcse``,
+        ``perplexity``, exp(-log_score), ``mcse_perplexity``, and ``notes``. From left to right there is also ``bound``,
+        the mean over draws of the log probability, a lower bound of the score (Jensen) with a small error, and
+        ``perplexity_bound``.
 
     Raises
     ------
@@ -203,9 +203,9 @@ def document_scores(
         raise InputError("the documents have no words to be scored", "no_data", hint="give longer ones")
     columns = {"words": scores.words, "log_score": scores.log_p, "mcse": scores.mcse, "withheld": scores.withheld}
     frame = pd.DataFrame(columns, index=pd.Index(data["document"], name="document"))
-    of_a_word, mcse = float(scores.log_p.sum()) / size, scores.mcse_total / size
-    perplexity = float(np.exp(-of_a_word))
-    frame.attrs |= {"log_score": of_a_word, "mcse": mcse, "perplexity": perplexity}
+    mean_per_word, mcse = float(scores.log_p.sum()) / size, scores.mcse_total / size
+    perplexity = float(np.exp(-mean_per_word))
+    frame.attrs |= {"log_score": mean_per_word, "mcse": mcse, "perplexity": perplexity}
     frame.attrs |= {"mcse_perplexity": perplexity * mcse, "notes": list(data.notes)}
     if scores.bound is not None:
         frame["bound"] = scores.bound
@@ -214,7 +214,7 @@ def document_scores(
 
 
 def _caveat(tree: xr.DataTree, untrusted: bool) -> dict[str, str]:
-    """Say why the estimates are withheld, or raise it, or which caveat goes with them; nothing where none does."""
+    """Return the caveat of the estimates, if any; raise `Untrustworthy` if they are withheld, unless ``untrusted``."""
     fit = Fit(tree)
     is_shown, components, lines = fit.is_shown, components_withheld(fit), failures_of(fit)
     if is_shown:
@@ -233,18 +233,18 @@ def _variable(tree: xr.DataTree, name: str) -> xr.DataArray:
 
 
 def _moments(draws: np.ndarray, kind: str) -> dict[str, np.ndarray]:
-    """Return summaries over chain and draw of an array of shape (chain, draw, ...)."""
+    """Return moments and quantiles over draws (chain, draw, ...), with their Monte Carlo errors."""
     mean = draws.mean(axis=(0, 1))
     if kind == "point estimate" or draws.shape[1] < 4:
         names = ("sd", *QUANTILES, "mcse_mean", *(f"mcse_{name}" for name in QUANTILES))
         return {"mean": mean, **dict.fromkeys(names, np.full(mean.shape, np.nan))}
     quantiles = Quantiles.of_draws(draws)
-    known = {"mean": mean, "sd": draws.std(axis=(0, 1), ddof=1), **quantiles.values}
-    return {**known, "mcse_mean": diagnostics.mcse(draws), **quantiles.columns()}
+    columns = {"mean": mean, "sd": draws.std(axis=(0, 1), ddof=1), **quantiles.values}
+    return {**columns, "mcse_mean": diagnostics.mcse(draws), **quantiles.columns()}
 
 
 def _new_documents(tree: xr.DataTree, new_data: object, options: Options) -> tuple[Model, Data]:
-    """Return the topic model, and documents that its fit has not seen, read with its words."""
+    """Return the topic model, and new documents read with the vocabulary of its fit."""
     fit = Fit(tree)
     model = fit.model
     if not has_proportions(model):
@@ -255,8 +255,8 @@ def _new_documents(tree: xr.DataTree, new_data: object, options: Options) -> tup
 
 
 def _some_draws(tree: xr.DataTree, most: int) -> dict[str, np.ndarray]:
-    """Return at most N of the draws, spread evenly over each chain: arrays of shape (chain, draw, ...)."""
+    """Return at most ``most`` draws, evenly spaced in each chain: arrays of shape (chain, draw, ...)."""
     draws = Fit(tree).draws()
     chains, size = next(iter(draws.values())).shape[:2]
-    some = np.unique(np.linspace(0, size - 1, max(1, min(size, most // chains))).round().astype(int))
-    return {name: values[:, some] for name, values in draws.items()}
+    indices = np.unique(np.linspace(0, size - 1, max(1, min(size, most // chains))).round().astype(int))
+    return {name: values[:, indices] for name, values in draws.items()}

@@ -1,4 +1,4 @@
-"""Which class to decide for: probabilities integrated over the posterior, and the decision of least expected loss."""
+"""Class probabilities of rows, integrated over the posterior, and the decision of least expected loss."""
 
 from __future__ import annotations
 
@@ -38,26 +38,26 @@ if TYPE_CHECKING:
     import xarray as xr
 
 REJECT = "reject"
-"""The decision not to decide."""
+"""The decision to choose no class."""
 WITHHELD = "withheld"
-"""In place of a decision on a row without which the fit says too little."""
+"""In place of a decision whose probabilities are not known."""
 RARE = 0.001
-"""Share of the training rows whose density is as low, below which a new row is unlike them."""
+"""A new row is unlike the training rows if less than this share of them has as low a density."""
 MOST_CELLS = 10_000_000
-"""Rows times classes of a table of decisions, which has ten columns of each class in memory."""
+"""Largest number of rows times classes: a table of decisions holds ten numbers per row and class."""
 _ANSWER = "decisions by it"
 _ROUNDING = 1e-12
 _ERRORS = 2.0
-"""Monte Carlo errors by which another decision must be worse, or the decision is not settled."""
+"""A decision is settled if every other one is worse by more than this many Monte Carlo errors."""
 
 
 @dataclass(frozen=True, eq=False)
 class Decisions:
-    """Classes of some rows, in order: probabilities (rows, K), and one number a row.
+    """Class probabilities (rows, K) and decisions (rows,) of rows, in order.
 
-    ``log_p`` and ``log_p_mcse`` are the log of each probability and its error, NaN where no trial had that class, or so
-    few draws carry the mean that it says nothing. ``k_hat`` and ``is_known`` are as of `LeftOut`; ``log_features`` and
-    ``is_possible`` as of `Part`, and ``is_vetoed`` marks rows of which some class has no probability at all.
+    ``log_p`` and ``log_p_mcse`` are the log of each probability and its error, NaN if no trial has that class, or too
+    few draws carry the mean. ``k_hat`` and ``is_known`` are as in `LeftOut`; ``log_features`` and ``is_possible`` as in
+    `Part`; ``is_vetoed`` marks rows with a class of probability 0.
     """
 
     p: np.ndarray
@@ -85,74 +85,73 @@ def classify(
     density: bool = False,
     **options: Any,
 ) -> pd.DataFrame:
-    """Decide which class each row is of, by the class probabilities of a fit and what wrong decisions cost.
+    """Decide on the class of each row, by the class probabilities of a fit and the losses of wrong decisions.
 
     Parameters
     ----------
     tree : xarray.DataTree
-        What `fit` returned, of a model with classes, such as ``logistic_regression``.
+        What `fit` returned for a model with classes, such as ``logistic_regression``.
     new_data : Data or anything that `read` takes, optional
-        Further rows, with or without their outcome; by default the rows of the fit, which it knows better than others.
+        Further rows, with or without their outcome; by default the rows of the fit, whose decisions are too good.
     loss : array_like, shape (K, K), optional
-        ``loss[i][j]`` is what it costs to decide for class j when class i is true, classes in the order of
-        ``attrs["classes"]``. By default 0 where right and 1 where wrong.
+        ``loss[i][j]`` is the loss of deciding for class j when class i is true, classes in the order of
+        ``attrs["classes"]``. By default 0 if right and 1 if wrong.
     reject : float, optional
-        What it costs not to decide. Rows whose least expected loss is larger are rejected.
+        The loss of no decision. Rows whose least expected loss is larger are rejected.
     leave_one_out : bool
-        Decide on each row of the fit by what all the others say of it: by Pareto-smoothed importance sampling of the
-        draws, in closed form, or of an exact fit of one or two weights by its quadrature. A row of several trials is
-        left out as a whole.
+        Decide on each row of the fit given all others: by Pareto-smoothed importance sampling of the draws, in closed
+        form, or for an exact fit of one or two weights by its quadrature. A row of several trials is left out as a
+        whole.
     density : bool
-        Also return the log density of the features of each row, whatever its class: is it like the training rows at
-        all? Of models whose features have a distribution, such as ``naive_bayes``.
+        Also return the log density of the features of each row, whatever its class, which is low if the row is unlike
+        the training rows. For models whose features have a distribution, such as ``naive_bayes``.
     **options
-        Of `read`.
+        Options of `read`.
 
     Returns
     -------
     pandas.DataFrame
-        One row a data row, numbered as in the table read. ``decision``: the class of least expected loss, the first of
-        equal ones, or ``reject``; ``expected_loss`` of it, and ``mcse_expected_loss``; ``settled``: whether every other
-        decision is worse by more than two Monte Carlo errors of the difference; ``p[...]``, the probability of each
-        class, and ``mcse[...]``, its Monte Carlo standard error (NaN of a point estimate).
-        Where outcomes are known also ``observed``, the class of the row, or ``observed[...]``, how many of its trials
-        were of each class; ``log_score``, the log probability of the outcomes (the sum over trials; NaN where so few
-        draws carry the mean that it says nothing) and ``mcse_log_score``; ``brier_score``, the squared distance of the
-        probabilities from the outcome (the sum over trials; of two classes that of one of them), and at most
-        ``mcse_brier_score``.
-        ``attrs`` has the ``classes``, the ``loss`` (None by default) and, where outcomes are known, the means of one
-        trial ``loss_of_one``, ``log_score_of_one`` and ``brier_score_of_one`` with their standard errors over trials,
-        ``se_...``, and ``auc``, the area under the ROC curve, of several classes of each against the others. Their
-        Monte Carlo errors are at most ``mcse_...``: the sum of those of rows, as if all moved one way.
-        Of rows left out, and by draws of models whose features have a distribution, also ``k_hat``, the Pareto shape of
-        the weights of draws. Above `k_hat_limit` the draws do not estimate the row: its decision is ``withheld``, its
-        numbers are NaN, and so are the means over all trials and the areas; tables and pictures leave it out. So it is
-        with rows whose features are impossible in every class, by a point estimate. ``attrs`` has the ``basis``, how
-        many rows are withheld, ``rows_withheld``, and of these ``rows_impossible``; ``rows_vetoed``, of how many an
-        estimate gives some class no probability at all. Of new rows, by a model whose features have a distribution,
-        ``attrs["unlike"]`` has the numbers of those whose density is below that of 99.9% of the training rows; rows
-        with missing cells are not judged.
-        An approximation that is off in some quantity is asked next to draws of the posterior by which it was measured:
+        One row per data row, numbered as in the table read. ``decision``: the class of least expected loss, the first
+        of equal ones, or ``reject``; its ``expected_loss``, and ``mcse_expected_loss``; ``settled``: whether every
+        other decision is worse by more than two Monte Carlo errors of the difference; ``p[...]``, the probability of
+        each class, and ``mcse[...]``, its Monte Carlo standard error (NaN for a point estimate).
+        If outcomes are known also ``observed``, the class of the row, or ``observed[...]``, the number of its trials of
+        each class; ``log_score``, the log probability of the outcomes (the sum over trials; NaN if too few draws carry
+        the mean) and ``mcse_log_score``; ``brier_score``, the squared distance of the probabilities from the outcome
+        (the sum over trials; for two classes that of one of them), and an upper bound ``mcse_brier_score`` of its
+        error.
+        ``attrs`` has the ``classes``, the ``loss`` (None by default) and, if outcomes are known, the means per trial
+        ``loss_of_one``, ``log_score_of_one`` and ``brier_score_of_one`` with their standard errors over trials,
+        ``se_...``, and ``auc``, the area under the ROC curve, for several classes of each against the others. Upper
+        bounds of their Monte Carlo errors are ``mcse_...``: the sum over rows, as if all moved one way.
+        For rows left out, and by draws of models whose features have a distribution, also ``k_hat``, the Pareto shape
+        of the weights of draws. Above `k_hat_limit` the draws do not estimate the row: its decision is ``withheld``,
+        its numbers are NaN, and so are the means over all trials and the areas; tables and pictures leave it out. The
+        same holds for rows whose features are impossible in every class by a point estimate. ``attrs`` has the
+        ``basis``, and counts ``rows_withheld``, of them ``rows_impossible``, and ``rows_vetoed``, which have a class of
+        estimated probability 0. For new rows, by a model whose features have a distribution, ``attrs["unlike"]`` lists
+        those whose density is below that of 99.9% of the training rows; rows with missing cells are not judged.
+        An approximation that is off in some quantity is compared with draws of the posterior by which it was measured:
         rows whose probabilities, decision or expected loss disagree are withheld, ``rows_far`` of them, and
         ``attrs["judged"]`` says how far off the others are.
 
     Notes
     -----
-    The probability is of one trial, also where a row has several. It is the average over the draws, which are weighed
-    by what they give the row's features where these have a distribution; in closed form a ratio of evidences; of an
-    exact fit of one or two weights the integral by quadrature, with what halving its grid changes in place of Monte
-    Carlo errors; a point estimate is plugged in, so that its probabilities do not know how uncertain the parameters
-    are. Scores are as
-    of scikit-learn's ``log_loss``, with the other sign, ``brier_score_loss`` and ``roc_auc_score`` of the same
-    probabilities.
+    The probability is that of one trial, also if a row has several. It is the average over the draws, weighed by the
+    density that they give the row's features if these have a distribution; in closed form a ratio of evidences; for an
+    exact fit of one or two weights the integral by quadrature, with the change when its grid is halved in place of
+    Monte Carlo errors. A point estimate is plugged in: its probabilities ignore the uncertainty of the parameters.
+    Scores are those of scikit-learn's ``log_loss``, with the other sign, ``brier_score_loss`` and ``roc_auc_score`` of
+    the same probabilities.
 
     Raises
     ------
     Untrustworthy
         When the fit failed its gate.
     InputError
-        When the model has no classes, the loss does not suit them, or the new data do not suit the model; when rows are
-        to be left out of a point estimate, or more than `MAX_DISTINCT`; when rows times classes exceed `MOST_CELLS`.
+        When the model has no classes, the loss does not suit them, or the new data do not suit the model; when
+        ``leave_one_out`` is asked of a point estimate, or for more than `MAX_DISTINCT` rows; when rows times classes
+        exceed `MOST_CELLS`.
 
     Examples
     --------
@@ -171,101 +170,104 @@ def classify(
     if leave_one_out:
         _refuse_left_out(fit, new_data, classes)
     counts = _counts(model, data, len(classes)) if model.inputs.has_outcome(data) else None
-    known, basis = _decisions(fit, data, losses, counts, leave_one_out), basis_of(fit, leave_one_out)
-    judged = None
+    decisions, basis = _decisions(fit, data, losses, counts, leave_one_out), basis_of(fit, leave_one_out)
+    agreement = None
     if is_judged(fit):
-        judged = _judged(fit, known, _decisions(reference_of(fit), data, losses, counts, leave_one_out), losses)
-        known = _withheld(known, known.k_hat, known.is_known & judged.shown)
-    frame = _framed(known, actions, classes, data, basis)
-    if judged is not None:
-        frame.attrs |= {"judged": judged.line, "rows_far": int(np.sum(~judged.shown))}
-        frame.attrs["rows_withheld"] = int(np.sum(~known.is_known))
+        reference = _decisions(reference_of(fit), data, losses, counts, leave_one_out)
+        agreement = _judged(fit, decisions, reference, losses)
+        decisions = _withheld(decisions, decisions.k_hat, decisions.is_known & agreement.shown)
+    frame = _framed(decisions, actions, classes, data, basis)
+    if agreement is not None:
+        frame.attrs |= {"judged": agreement.line, "rows_far": int(np.sum(~agreement.shown))}
+        frame.attrs["rows_withheld"] = int(np.sum(~decisions.is_known))
     if density:
-        frame["log_density"] = _densities(model, known)
+        frame["log_density"] = _densities(model, decisions)
     rows = "new" if new_data is not None else "left out" if leave_one_out else "fitted"
     stated = None if loss is None and reject is None else losses.tolist()
     frame.attrs |= {"classes": classes, "loss": stated, "rows_are": rows}
     if new_data is not None and model.has_law_of_features() and not has_withheld(fit):
-        frame.attrs["unlike"] = frame.index[share_as_low(fit, data, known.log_features) < RARE].tolist()
-    return frame if counts is None else scored(frame, counts, (known.log_p, known.log_p_mcse), "trials" in data)
+        frame.attrs["unlike"] = frame.index[share_as_low(fit, data, decisions.log_features) < RARE].tolist()
+    return frame if counts is None else scored(frame, counts, (decisions.log_p, decisions.log_p_mcse), "trials" in data)
 
 
-def _judged(fit: Fit, own: Decisions, known: Decisions, losses: np.ndarray) -> Agreement:
-    """Compare each probability with that by draws of the posterior, as a mean and an sd; and what a decision costs.
+def _judged(fit: Fit, own: Decisions, reference: Decisions, losses: np.ndarray) -> Agreement:
+    """Compare each probability with that by draws of the posterior, as a mean and an sd, and the expected losses.
 
     A row is shown if all of its numbers agree, and the decision is the same or not settled.
     """
     limits = limits_of(fit)
     with np.errstate(invalid="ignore", divide="ignore"):
-        sds = [np.sqrt(np.maximum(each.p * (1 - each.p), 0.0)) for each in (own, known)]
-        mean, ratio = (own.p - known.p) / sds[1], sds[0] / sds[1]
-    ok = limits.moments_agree((own.p, sds[0]), (known.p, sds[1])).all(axis=1)
-    ok &= (own.action == known.action) | ~own.settled
-    of_action = losses[:, own.action].T  # what the decision costs if each class is true, (rows, K)
-    cost = np.sum(known.p * of_action, axis=1)
-    spread = np.sqrt(np.sum(known.p * np.square(of_action - cost[:, None]), axis=1))
-    ok &= ~(np.abs(own.expected_loss - cost) > limits.mean * spread + _ROUNDING * np.abs(losses).max())
-    seen = np.isfinite(known.log_p) & np.isfinite(own.log_p)
-    ok &= (limits.logs_agree(own.log_p, known.log_p) | ~seen).all(axis=1)
-    shown = np.where(own.is_known, ok & known.is_known, True)  # others are withheld as they are
+        sds = [np.sqrt(np.maximum(decisions.p * (1 - decisions.p), 0.0)) for decisions in (own, reference)]
+        mean, ratio = (own.p - reference.p) / sds[1], sds[0] / sds[1]
+    agrees = limits.moments_agree((own.p, sds[0]), (reference.p, sds[1])).all(axis=1)
+    agrees &= (own.action == reference.action) | ~own.settled
+    losses_of_action = losses[:, own.action].T  # the loss if each class is true, (rows, K)
+    true_loss = np.sum(reference.p * losses_of_action, axis=1)
+    spread = np.sqrt(np.sum(reference.p * np.square(losses_of_action - true_loss[:, None]), axis=1))
+    agrees &= ~(np.abs(own.expected_loss - true_loss) > limits.mean * spread + _ROUNDING * np.abs(losses).max())
+    is_scored = np.isfinite(reference.log_p) & np.isfinite(own.log_p)
+    agrees &= (limits.logs_agree(own.log_p, reference.log_p) | ~is_scored).all(axis=1)
+    shown = np.where(own.is_known, agrees & reference.is_known, True)  # other rows are withheld already
     if not (shown & own.is_known).any():
         refuse(fit, _ANSWER)
     return Agreement(shown, line_of(shown, np.abs(mean).max(axis=1), ratio.min(axis=1), limits))
 
 
-def _densities(model: Classifies, known: Decisions) -> np.ndarray:
-    """Return the log densities of the features, or refuse them of a model that has none."""
+def _densities(model: Classifies, decisions: Decisions) -> np.ndarray:
+    """Return the log densities of the features; refuse a model without them."""
     if not model.has_law_of_features():
         hint = "leave density out, or fit a model of class and features, such as naive_bayes"
         raise InputError(f"features have no distribution in {model.name}", "no_capability", hint=hint)
-    return known.log_features
+    return decisions.log_features
 
 
 def _decisions(fit: Fit, data: Data, losses: np.ndarray, counts: np.ndarray | None, leave_one_out: bool) -> Decisions:
     """Return the decisions on all rows, in their order."""
     parts, places = list[Decisions](), list[np.ndarray]()
     for part in class_probabilities(fit, data, counts, leave_one_out):
-        seen = None if counts is None else counts[part.rows]
-        decisions = decided(part.log_p, losses, seen, part.mean)
-        parts.append(_with_features(decisions, part))
+        trials = None if counts is None else counts[part.rows]
+        of_part = decided(part.log_p, losses, trials, part.mean)
+        parts.append(_with_features(of_part, part))
         places.append(part.rows)
-    known = _together(parts, np.argsort(np.concatenate(places)))
+    in_order = _together(parts, np.argsort(np.concatenate(places)))
     if leave_one_out and basis_of(fit, True) == QUADRATURE and counts is not None:
-        _integrate_again(known, fit, losses, counts)
-    return known
+        _integrate_again(in_order, fit, losses, counts)
+    return in_order
 
 
-def _with_features(known: Decisions, part: Part) -> Decisions:
+def _with_features(decisions: Decisions, part: Part) -> Decisions:
     """Add the log density of the features; withhold rows that are impossible under every class."""
     log_p, is_point = part.log_p, part.mean.kind == "point estimate"
     vetoed = np.isneginf(log_p).any(axis=(0, 1, 3)) & is_point & np.isfinite(part.log_features)
-    known = replace(known, log_features=part.log_features, is_possible=part.is_possible, is_vetoed=vetoed)
-    return known if part.is_possible.all() else _withheld(known, known.k_hat, part.is_possible)
+    decisions = replace(decisions, log_features=part.log_features, is_possible=part.is_possible, is_vetoed=vetoed)
+    return decisions if part.is_possible.all() else _withheld(decisions, decisions.k_hat, part.is_possible)
 
 
-def _integrate_again(known: Decisions, fit: Fit, losses: np.ndarray, counts: np.ndarray) -> None:
-    """Decide on rows without which the weights are where the quadrature given all rows does not reach."""
+def _integrate_again(decisions: Decisions, fit: Fit, losses: np.ndarray, counts: np.ndarray) -> None:
+    """Decide again, by a quadrature given the others, on rows whose removal moves the posterior beyond the grid."""
     model = fit.model
     assert isinstance(model, Classifies)
-    for i in np.flatnonzero(~known.is_known).tolist():
+    for i in np.flatnonzero(~decisions.is_known).tolist():
         (average, points), _ = given_the_others(model, fit.data, np.ones(len(counts), dtype=np.int64), i)
         log_p = model.log_class_probabilities(points, model.inputs.reordered(fit.data, np.array([i])), fit.data)
-        alone = decided(log_p, losses, counts[[i]], average)
+        decision = decided(log_p, losses, counts[[i]], average)
         for name in Decisions.__dataclass_fields__:
-            getattr(known, name)[i] = getattr(alone, name)[0]
+            getattr(decisions, name)[i] = getattr(decision, name)[0]
 
 
-def _framed(known: Decisions, actions: Sequence[str], classes: Sequence[str], data: Data, basis: str) -> pd.DataFrame:
-    """Make a table of decisions; of rows that were left out it says on what they rest, and how many are withheld."""
-    decision = np.where(known.is_known, np.array(actions, dtype=object)[known.action], WITHHELD)
-    columns = {"decision": decision, "expected_loss": known.expected_loss}
-    columns |= {"mcse_expected_loss": known.mcse_expected_loss, "settled": known.settled}
-    columns |= labelled("p", classes, known.p) | labelled("mcse", classes, known.mcse)
+def _framed(
+    decisions: Decisions, actions: Sequence[str], classes: Sequence[str], data: Data, basis: str
+) -> pd.DataFrame:
+    """Return the table of decisions, with their basis and the number of withheld rows if rows are left out."""
+    decision = np.where(decisions.is_known, np.array(actions, dtype=object)[decisions.action], WITHHELD)
+    columns = {"decision": decision, "expected_loss": decisions.expected_loss}
+    columns |= {"mcse_expected_loss": decisions.mcse_expected_loss, "settled": decisions.settled}
+    columns |= labelled("p", classes, decisions.p) | labelled("mcse", classes, decisions.mcse)
     is_by_draws = basis not in ("", QUADRATURE, CLOSED_FORM)
-    frame = by_row(columns | ({"k_hat": known.k_hat} if is_by_draws else {}), data)
-    impossible, vetoed = int(np.sum(~known.is_possible)), int(np.sum(known.is_vetoed))
+    frame = by_row(columns | ({"k_hat": decisions.k_hat} if is_by_draws else {}), data)
+    impossible, vetoed = int(np.sum(~decisions.is_possible)), int(np.sum(decisions.is_vetoed))
     if basis or impossible:
-        frame.attrs |= {"basis": basis, "rows_withheld": int(np.sum(~known.is_known))}
+        frame.attrs |= {"basis": basis, "rows_withheld": int(np.sum(~decisions.is_known))}
     frame.attrs |= {"rows_impossible": impossible} if impossible else {}
     frame.attrs |= {"rows_vetoed": vetoed} if vetoed else {}
     return frame
@@ -273,14 +275,12 @@ def _framed(known: Decisions, actions: Sequence[str], classes: Sequence[str], da
 
 def _refuse_left_out(fit: Fit, new_data: object, classes: Sequence[str]) -> None:
     if new_data is not None:
-        raise InputError(
-            "rows are left out of the fit, and others are given", "conflicting_options", hint="leave out the table"
-        )
+        problem = "rows are left out of the fit, and others are given"
+        raise InputError(problem, "conflicting_options", hint="leave out the table")
     if fit.kind == "point estimate":
         problem = f"a point estimate is not refitted without each row, and this one is by {fit.method}"
-        raise InputError(
-            problem, "leave_one_out_unavailable", hint="fit by exact where the model has it, else by nuts or laplace"
-        )
+        hint = "fit by exact where the model has it, else by nuts or laplace"
+        raise InputError(problem, "leave_one_out_unavailable", hint=hint)
     rows = len(equal_rows(fit.model, fit.data)) if is_closed(fit) else fit.data.rows
     if rows > MAX_DISTINCT:
         raise InputError(f"{rows} rows are to be left out one by one, {MAX_DISTINCT} is the most", "too_large")
@@ -297,7 +297,7 @@ def classifier(model: Model) -> Classifies:
 
 
 def losses_of(loss: object, reject: float | None, classes: Sequence[str]) -> np.ndarray:
-    """Return the loss of each decision, shape (K, K), with a last column of the cost of none where there is one."""
+    """Return the loss of each decision, shape (K, K), with a last column for no decision if ``reject`` is given."""
     names = ", ".join(classes)
     try:
         matrix = loss_or_wrong(loss, len(classes))
@@ -305,9 +305,8 @@ def losses_of(loss: object, reject: float | None, classes: Sequence[str]) -> np.
         raise InputError("the loss is no matrix of numbers", "wrong_type", hint=_how(len(classes), names)) from None
     if matrix.shape != (len(classes), len(classes)):
         shape = " x ".join(map(str, matrix.shape)) or "a number"
-        raise InputError(
-            f"the loss is {shape}, for {len(classes)} classes ({names})", "wrong_shape", hint=_how(len(classes), names)
-        )
+        problem = f"the loss is {shape}, for {len(classes)} classes ({names})"
+        raise InputError(problem, "wrong_shape", hint=_how(len(classes), names))
     if not np.isfinite(matrix).all():
         raise InputError("the loss has an entry that is not finite", "out_of_range", hint="large costs do as well")
     if reject is None:
@@ -328,14 +327,13 @@ def rows_asked(fit: Fit, new_data: object, options: Options) -> Data:
     if new_data is not None:
         return read(fit.model, new_data, new=True, like=fit.like, **options)
     if options:
-        raise InputError(
-            f"{next(iter(options))} is an option for reading a table, and no table is given", "option_needs_data"
-        )
+        problem = f"{next(iter(options))} is an option for reading a table, and no table is given"
+        raise InputError(problem, "option_needs_data")
     return fit.data
 
 
 def _counts(model: Classifies, data: Arrays, classes: int) -> np.ndarray:
-    """Return how many trials of each row were of each class, shape (rows, K)."""
+    """Return the number of trials of each row and class, shape (rows, K)."""
     outcome = np.asarray(model.inputs.outcome(data))
     if "trials" in data:
         return np.column_stack([data["trials"] - outcome, outcome]).astype(np.int64)
@@ -343,7 +341,7 @@ def _counts(model: Classifies, data: Arrays, classes: int) -> np.ndarray:
 
 
 def decided(log_p: np.ndarray, losses: np.ndarray, counts: np.ndarray | None, average: Average | LeftOut) -> Decisions:
-    """Average probabilities, take the decision of least expected loss, and ask whether it is settled."""
+    """Average probabilities, and take the decision of least expected loss, and whether it is settled."""
     p = np.exp(log_p)
     risks = p @ losses
     risk = average.mean(risks)
@@ -352,17 +350,17 @@ def decided(log_p: np.ndarray, losses: np.ndarray, counts: np.ndarray | None, av
     least = risk[np.arange(len(risk)), action]
     is_other = np.arange(losses.shape[1]) != action[:, None]
     error = np.nan_to_num(average.error(risks - best), nan=-1.0 if average.kind == "point estimate" else np.inf)
-    far = risk - least[:, None] > _ERRORS * error
+    is_worse = risk - least[:, None] > _ERRORS * error
     unknown = np.full(p.shape[2:], np.nan)
     rows = len(p[0, 0])
     yes, no = np.ones(rows, dtype=bool), np.zeros(rows, dtype=bool)
-    known = Decisions(
+    decisions = Decisions(
         average.mean(p),
         average.error(p),
         action,
         least,
         average.error(best[..., 0]),
-        np.all(far | ~is_other, axis=-1),
+        np.all(is_worse | ~is_other, axis=-1),
         *((unknown, unknown) if counts is None else average.log_means(log_p, counts > 0)),
         unknown[:, 0],
         yes,
@@ -370,16 +368,16 @@ def decided(log_p: np.ndarray, losses: np.ndarray, counts: np.ndarray | None, av
         yes,
         no,
     )
-    return known if isinstance(average, Average) else _withheld(known, average.k_hat, average.is_known)
+    return decisions if isinstance(average, Average) else _withheld(decisions, average.k_hat, average.is_known)
 
 
-def _withheld(known: Decisions, k_hat: np.ndarray, is_known: np.ndarray) -> Decisions:
-    """Return the decisions with NaN in place of numbers that are not known."""
+def _withheld(decisions: Decisions, k_hat: np.ndarray, is_known: np.ndarray) -> Decisions:
+    """Return the decisions with NaN in place of unknown numbers."""
     names = ("p", "mcse", "expected_loss", "mcse_expected_loss", "log_p", "log_p_mcse")
-    values = {name: getattr(known, name).copy() for name in names}
-    for each in values.values():
-        each[~is_known] = np.nan
-    return replace(known, **values, settled=known.settled & is_known, k_hat=k_hat, is_known=is_known)
+    values = {name: getattr(decisions, name).copy() for name in names}
+    for column in values.values():
+        column[~is_known] = np.nan
+    return replace(decisions, **values, settled=decisions.settled & is_known, k_hat=k_hat, is_known=is_known)
 
 
 def _together(parts: Sequence[Decisions], order: np.ndarray) -> Decisions:

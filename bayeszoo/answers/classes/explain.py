@@ -1,4 +1,4 @@
-"""Why a row is taken for its class: the log odds that each feature gives, which add up to those of the class."""
+"""Log odds of a row's class by feature, which add up to the log odds of the class."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ else:
 
 
 def explain(tree: xr.DataTree, new_data: object = None, *, row: int, **options: object) -> pd.DataFrame:
-    """Say how much each feature of a row speaks for its class, and against the next.
+    """Return the log odds that each feature of a row adds to its class against the second most probable one.
 
     Parameters
     ----------
@@ -36,16 +36,16 @@ def explain(tree: xr.DataTree, new_data: object = None, *, row: int, **options: 
     row : int
         The row, numbered from 1 as in the table that `classify` returns.
     **options
-        Of `read`.
+        Options of `read`.
 
     Returns
     -------
     pandas.DataFrame
-        One row a feature, those that tell most first, after ``(shares)``, the classes' own shares: ``value``, the cell
-        of the row; ``log_odds`` of the most probable class against the second, in nats, that the feature gives; and
-        ``log_density[...]`` of the feature in each class. Features that depend on each other given the class are one.
-        ``attrs`` has the ``decision``, the class ``against`` it, and the ``log_odds`` of the two, the sum of the
-        column: parameters are integrated out, and nothing is left over.
+        One row per feature, the largest log odds first, after ``(shares)``, the shares of the classes: ``value``, the
+        cell of the row; ``log_odds`` of the most probable class against the second, in nats, from the feature; and
+        ``log_density[...]`` of the feature in each class. Features that are dependent given the class share a row.
+        ``attrs`` has the ``decision``, the class ``against`` it, and the ``log_odds`` of the two, which the column adds
+        up to, as parameters are integrated out.
 
     Raises
     ------
@@ -66,15 +66,15 @@ def explain(tree: xr.DataTree, new_data: object = None, *, row: int, **options: 
     fit = Fit(tree)
     model = classifier(fit.model)
     if not is_closed(fit):
-        known = "the log odds of features are of exact fits of class and features"
-        problem = f"{known}, and this is {model.name} by {fit.method}"
+        needs = "log odds of features need an exact fit of class and features"
+        problem = f"{needs}, and this is {model.name} by {fit.method}"
         raise InputError(problem, "no_closed_form", hint="fit naive_bayes by exact")
     require_shown(fit, "explanations by it")
     data = rows_asked(fit, new_data, options)
     place = _place(data, row)
-    own = model.inputs.reordered(data, np.array([place]))
-    terms = model.log_terms_of_rows(fit.stats, own) or {}
-    return _explained(model, own, {name: values[0] for name, values in terms.items()}, model.classes(fit.like))
+    cells = model.inputs.reordered(data, np.array([place]))
+    terms = model.log_terms_of_rows(fit.stats, cells) or {}
+    return _explained(model, cells, {name: values[0] for name, values in terms.items()}, model.classes(fit.like))
 
 
 def _place(data: Data, row: int) -> int:

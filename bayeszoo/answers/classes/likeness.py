@@ -1,4 +1,4 @@
-"""Whether new rows are like the training rows at all: the density of their features, whatever their class."""
+"""Are new rows like the training rows? By the density of their features, whatever their class."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from bayeszoo.results.stored import Fit
 def share_as_low(fit: Fit, data: Data, log_features: np.ndarray) -> np.ndarray:
     """Return for each new row the share of training rows whose features have as low a density.
 
-    NaN where cells of the row are missing, whose density is of fewer features, where the training rows were not kept,
-    and for models whose rows do not compare.
+    NaN if cells of the row are missing, as its density is of fewer features; if the training rows were not kept; and
+    for models whose rows are not comparable.
     """
     model = cast(Classifies, fit.model)
     if isinstance(fit.observed, Accumulated) or not model.has_comparable_rows:
         return np.full(len(log_features), np.nan)
     parts = list(class_probabilities(fit, fit.data, None, False))
-    whole = np.concatenate([part.log_features for part in parts])
-    training = np.sort(whole[~_has_holes(model, fit.data)[np.concatenate([part.rows for part in parts])]])
+    of_training = np.concatenate([part.log_features for part in parts])
+    training = np.sort(of_training[~_has_holes(model, fit.data)[np.concatenate([part.rows for part in parts])]])
     share = np.searchsorted(training, log_features, side="right") / max(len(training), 1)
     return np.where(_has_holes(model, data), np.nan, share)
 
 
 def _has_holes(model: Model, data: Arrays) -> np.ndarray:
     """Mark the rows with a missing cell."""
-    places = model.inputs.coded  # codes, which are -1 where a cell is missing
+    coded = model.inputs.coded  # a missing code is -1
     holes = np.zeros(model.inputs.size(data), dtype=bool)
     for name, values in data.items():
         if name not in model.inputs.coords and name != model.inputs.name:
-            missing = values < 0 if name in places else np.isnan(values)
+            missing = values < 0 if name in coded else np.isnan(values)
             holes |= missing.reshape(len(holes), -1).any(axis=1)
     return holes

@@ -1,8 +1,8 @@
-"""Class probabilities of rows by a fit, and how they are averaged: over draws or a quadrature, or in closed form.
+"""Class probabilities of rows by a fit: averaged over draws or a quadrature, or in closed form.
 
-Of a model whose features have a distribution the probability of a class given a row's features is a ratio of integrals,
-of p(class, features) and of p(features). Averages over draws are therefore weighed by what each draw gives the
-features: those of the training rows are in the posterior already, those of this row are not.
+If features have a distribution, the probability of a class given a row's features is a ratio of integrals, of
+p(class, features) and of p(features). Averages over draws are therefore weighed by the density that each draw gives the
+features of the row: the posterior accounts for the features of the training rows only.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from bayeszoo.model.others import all_but_one, equal_rows
 from bayeszoo.results.stored import Fit
 
 BY_FEATURES = "draws weighed by what they give each row's features"
-"""What class probabilities by draws rest on, where features have a distribution."""
+"""Basis of class probabilities by draws, if features have a distribution."""
 _CELLS = 2**22
-"""Draws times rows times classes that are computed at a time."""
+"""Most draws times rows times classes computed at once."""
 
 
 class Part(NamedTuple):
-    """Some rows, the log probabilities of their classes (chain, draw, rows, K), and how these are averaged.
+    """A block of rows, the log probabilities of their classes (chain, draw, rows, K), and how these are averaged.
 
-    ``log_features`` (rows,) is the log density of the features of each row, whatever its class; NaN where features have
-    no distribution. ``is_possible`` (rows,) says whether an estimate gives some class of a row a density above 0.
+    ``log_features`` (rows,) is the log density of the features of each row, whatever its class; NaN if features have no
+    distribution. ``is_possible`` (rows,) says whether the features have a density above 0 in some class.
     """
 
     rows: np.ndarray
@@ -47,14 +47,14 @@ class Part(NamedTuple):
 
 
 def is_closed(fit: Fit) -> bool:
-    """Say whether class probabilities are ratios of evidences, known in closed form."""
+    """Return whether class probabilities are ratios of evidences in closed form."""
     model = fit.model
     is_generative = isinstance(model, Classifies) and model.has_law_of_features()
     return is_generative and fit.kind == "exact" and isinstance(model, Predictive)
 
 
 def basis_of(fit: Fit, leave_one_out: bool) -> str:
-    """Return what the probabilities rest on; nothing where they are averages over the posterior of all rows."""
+    """Return the basis of the probabilities; empty if they are averages over the posterior given all rows."""
     if is_closed(fit):
         return CLOSED_FORM if leave_one_out else ""
     if leave_one_out:
@@ -64,79 +64,79 @@ def basis_of(fit: Fit, leave_one_out: bool) -> str:
 
 
 def class_probabilities(fit: Fit, data: Data, counts: np.ndarray | None, leave_one_out: bool) -> Iterator[Part]:
-    """Yield some rows at a time; ``counts`` (rows, K) say how many trials of each were of each class."""
+    """Yield blocks of rows; ``counts`` (rows, K) are the numbers of trials of each row and class."""
     if is_closed(fit):
         yield from _left_out_in_closed_form(fit) if leave_one_out else _in_closed_form(fit, data)
         return
     average, draws = averaging(fit)
     model = cast(Classifies, fit.model)
-    for some in _parts(model, draws, data):
-        rows = model.inputs.reordered(data, some)
+    for block in _blocks(model, draws, data):
+        rows = model.inputs.reordered(data, block)
         joint = model.log_joint_classes(draws, rows)
-        part = _given_features(fit, draws, rows, some, average) if joint is None else _by_bayes(joint, some, average)
+        part = _given_features(fit, draws, rows, block, average) if joint is None else _by_bayes(joint, block, average)
         if leave_one_out and counts is not None:
-            part = part._replace(mean=average.without(_of_rows(part.log_p, counts[some])))
+            part = part._replace(mean=average.without(_of_rows(part.log_p, counts[block])))
         yield part
 
 
-def _parts(model: Classifies, draws: Mapping[str, np.ndarray], data: Data) -> list[np.ndarray]:
+def _blocks(model: Classifies, draws: Mapping[str, np.ndarray], data: Data) -> list[np.ndarray]:
     total, classes = model.inputs.size(data), len(model.classes(data))
     step = max(1, _CELLS // (math.prod(next(iter(draws.values())).shape[:2]) * classes))
     return np.split(np.arange(total), range(step, total, step))
 
 
-def _given_features(fit: Fit, draws: Params, rows: Arrays, some: np.ndarray, average: Average) -> Part:
-    """Return the probabilities of a model of classes given features."""
+def _given_features(fit: Fit, draws: Params, rows: Arrays, block: np.ndarray, average: Average) -> Part:
+    """Return the probabilities by a model of classes given features."""
     model = cast(Classifies, fit.model)
-    if (own := points_of_groups(fit, rows)) is None:
+    if (group_points := points_of_groups(fit, rows)) is None:
         log_p = model.log_class_probabilities(draws, rows, fit.like)
     else:
-        each, weights = model.log_class_probabilities(own.params, rows, fit.like), own.weights[:, rows[CODE], None]
-        log_p = scipy.special.logsumexp(each, b=weights, axis=0)[None, None]
+        log_p_by_point = model.log_class_probabilities(group_points.params, rows, fit.like)
+        weights = group_points.weights[:, rows[CODE], None]
+        log_p = scipy.special.logsumexp(log_p_by_point, b=weights, axis=0)[None, None]
     if np.isnan(log_p).any() or (log_p > 1e-9).any():
         problem = f"{model.name}.likelihood gives probabilities that are no numbers from 0 to 1"
         raise NumericalError(problem, "bad_model_step")
-    return Part(some, log_p, average, np.full(len(some), np.nan), np.ones(len(some), dtype=bool))
+    return Part(block, log_p, average, np.full(len(block), np.nan), np.ones(len(block), dtype=bool))
 
 
-def _by_bayes(log_joint: np.ndarray, some: np.ndarray, average: Average) -> Part:
-    """Return the probabilities by log p(class, features) (chain, draw, rows, K), of draws weighed by the features."""
+def _by_bayes(log_joint: np.ndarray, block: np.ndarray, average: Average) -> Part:
+    """Return the probabilities by log p(class, features) (chain, draw, rows, K), draws weighed by p(features)."""
     law = ClassWithFeatures(log_joint)
     log_features = law.log_features
     is_possible = np.isfinite(log_features).any(axis=(0, 1))
     mean = average if average.kind == "point estimate" else average.without(-log_features)
-    of_rows, _ = average.log_means(log_features, np.ones(len(some), dtype=bool))
-    return Part(some, np.where(is_possible[:, None], law.log_p, 0.0), mean, of_rows, is_possible)
+    of_rows, _ = average.log_means(log_features, np.ones(len(block), dtype=bool))
+    return Part(block, np.where(is_possible[:, None], law.log_p, 0.0), mean, of_rows, is_possible)
 
 
-def _exactly(law: ClassWithFeatures, some: np.ndarray) -> Part:
-    """Return the probabilities of a predictive distribution in closed form, which have no error."""
-    whole = Average("exact", np.ones(1), np.ones(1))
-    return Part(some, law.log_p[None, None], whole, law.log_features, np.ones(len(some), dtype=bool))
+def _exactly(law: ClassWithFeatures, block: np.ndarray) -> Part:
+    """Return the probabilities of a closed-form predictive distribution, without error."""
+    certain = Average("exact", np.ones(1), np.ones(1))
+    return Part(block, law.log_p[None, None], certain, law.log_features, np.ones(len(block), dtype=bool))
 
 
 def _in_closed_form(fit: Fit, data: Data) -> Iterator[Part]:
     model = cast(Predictive[Any], fit.model)
     total, step = model.inputs.size(data), max(1, _CELLS // len(fit.like["class"]))
-    for some in np.split(np.arange(total), range(step, total, step)):
-        yield _exactly(model.predictive(fit.stats, model.inputs.reordered(data, some)), some)
+    for block in np.split(np.arange(total), range(step, total, step)):
+        yield _exactly(model.predictive(fit.stats, model.inputs.reordered(data, block)), block)
 
 
 def _left_out_in_closed_form(fit: Fit) -> Iterator[Part]:
-    """Yield the rows of the fit, equal ones together, by the statistics of all others."""
+    """Yield the rows of the fit, equal ones together, given the statistics of all others."""
     model, data = cast(Predictive[Any], fit.model), fit.data
     nothing, _ = model.inputs.split(data, 0)
     groups = equal_rows(model, data)
-    first = {int(group[0]): group for group in groups}
+    equal_to = {int(group[0]): group for group in groups}
     with one_thread():
-        for i, rest in all_but_one(model, data, groups, model.statistics(nothing)):
-            law = model.predictive(rest, model.inputs.reordered(data, np.array([i])))
-            own = first[i]
-            each = ClassWithFeatures(np.repeat(law.log_joint, len(own), axis=0))
-            yield _exactly(each, own)
+        for i, other_stats in all_but_one(model, data, groups, model.statistics(nothing)):
+            law = model.predictive(other_stats, model.inputs.reordered(data, np.array([i])))
+            repeated = ClassWithFeatures(np.repeat(law.log_joint, len(equal_to[i]), axis=0))
+            yield _exactly(repeated, equal_to[i])
 
 
 def _of_rows(log_p: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """Return the log probability of each row as a whole, (chain, draw, rows): a row may have several trials."""
-    with np.errstate(invalid="ignore"):  # 0 * -inf, of a class that did not occur
+    with np.errstate(invalid="ignore"):  # 0 * -inf for a class that did not occur
         return np.asarray(np.sum(np.where(counts > 0, counts * log_p, 0.0), axis=-1))

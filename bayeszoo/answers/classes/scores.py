@@ -1,4 +1,4 @@
-"""How well class probabilities foretold outcomes: log and Brier score, confusion, calibration, and the ROC curve."""
+"""Scores of class probabilities: log and Brier score, confusion, calibration, and the ROC curve."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _INTERVAL = (0.025, 0.975)
 def scored(
     frame: pd.DataFrame, counts: np.ndarray, log_p: tuple[np.ndarray, np.ndarray], by_trials: bool
 ) -> pd.DataFrame:
-    """Add the observed classes (rows, K), and scores of their probabilities, to the decisions of rows."""
+    """Add the observed classes, whose trials are ``counts`` (rows, K), and scores to the table of decisions."""
     classes, p = frame.attrs["classes"], _probabilities(frame)
     frame = frame.assign(**_observed(counts, classes, by_trials))
     frame.attrs["by_trials"] = by_trials
@@ -61,37 +61,37 @@ def _observed(counts: np.ndarray, classes: list[str], by_trials: bool) -> dict[s
 
 
 def _squared(p: np.ndarray) -> np.ndarray:
-    """Return the Brier score of a trial of each class: the squared distance, of two classes that of one of them."""
+    """Return the Brier score of a trial of each class: the squared distance, for two classes that of one of them."""
     distance = np.square(1 - p) + sum_of_others(np.square(p), axis=1)
     return distance / 2 if p.shape[1] == 2 else distance
 
 
 def _error_of_squared(p: np.ndarray, errors: np.ndarray) -> np.ndarray:
-    """Return the most that errors of probabilities, as large as their Monte Carlo errors, move the Brier scores by."""
-    own = (1 - p) * errors
-    of_both = own if p.shape[1] == 2 else own + sum_of_others(p * errors, axis=1)
-    return np.asarray(2 * of_both)
+    """Return the largest change of the Brier scores if probabilities move by their Monte Carlo errors."""
+    of_class = (1 - p) * errors
+    of_all = of_class if p.shape[1] == 2 else of_class + sum_of_others(p * errors, axis=1)
+    return np.asarray(2 * of_all)
 
 
 def _errors_of_means(frame: pd.DataFrame, counts: np.ndarray) -> dict[str, float]:
-    """Return the most that Monte Carlo errors of all rows move the mean scores by: rows share draws, and add up.
+    """Return the largest change of the mean scores if all rows, which share draws, move by their Monte Carlo errors.
 
-    The loss moves where decisions are not settled, at most by the range of losses of the classes that were observed.
+    The loss changes where decisions are not settled, at most by the range of losses of the observed classes.
     """
     total, losses = counts.sum(), loss_or_wrong(frame.attrs["loss"], len(frame.attrs["classes"]))
     moved = {"loss": (counts @ np.ptp(losses, axis=1)) * ~frame["settled"].to_numpy()}
     moved |= {name: frame[f"mcse_{name}"].to_numpy() for name in ("log_score", "brier_score")}
-    return {f"mcse_{name}_of_one": float(each.sum() / total) if total else math.nan for name, each in moved.items()}
+    return {f"mcse_{name}_of_one": float(by_row.sum() / total) if total else math.nan for name, by_row in moved.items()}
 
 
 def _losses(frame: pd.DataFrame) -> np.ndarray:
-    """Return what the decision costs a trial of each class, shape (rows, K); NaN where it is withheld."""
+    """Return the loss of the decision for a trial of each class, shape (rows, K); NaN if it is withheld."""
     losses = loss_or_wrong(frame.attrs["loss"], len(frame.attrs["classes"]))
     return np.column_stack([losses, np.full(len(losses), np.nan)])[:, _actions(frame)].T
 
 
 def _always(frame: pd.DataFrame, counts: np.ndarray) -> dict[str, float]:
-    """Return the mean loss of a trial where every row gets the same decision, by decision."""
+    """Return the mean loss of a trial if every row gets the same decision, by decision."""
     losses = loss_or_wrong(frame.attrs["loss"], len(frame.attrs["classes"]))
     with np.errstate(invalid="ignore"):
         means = counts.sum(axis=0) @ losses / counts.sum()
@@ -99,18 +99,18 @@ def _always(frame: pd.DataFrame, counts: np.ndarray) -> dict[str, float]:
 
 
 def loss_or_wrong(loss: Any, classes: int) -> np.ndarray:
-    """Return the loss of each decision (K, K) as an array; of none, 0 where it is right and 1 where it is wrong."""
+    """Return the loss of each decision (K, K) as an array; by default 0 if right and 1 if wrong."""
     return 1 - np.eye(classes) if loss is None else np.array(loss, dtype=np.float64)
 
 
 def _columns(frame: pd.DataFrame) -> list[str]:
-    """Name the decisions: the classes, and where it is an option, to reject."""
+    """Return the names of the decisions: the classes, and "reject" if it is an option."""
     classes, loss = frame.attrs["classes"], frame.attrs["loss"]
     return [*classes, *["reject"] * (loss is not None and len(loss[0]) > len(classes))]
 
 
 def _actions(frame: pd.DataFrame) -> np.ndarray:
-    """Return the index of each decision, or the number of decisions where it is withheld."""
+    """Return the index of each decision, or the number of decisions if it is withheld."""
     places = {label: place for place, label in enumerate(_columns(frame))}
     return frame["decision"].map(lambda label: places.get(label, len(places))).to_numpy(dtype=np.int64)
 
@@ -129,16 +129,15 @@ def _one_by_one(classes: list[str]) -> list[tuple[int, str]]:
     return list(enumerate(classes))[1 if len(classes) == 2 else 0 :]
 
 
-# What the decisions of a table say as a whole
+# Summaries of a table of decisions
 
 
-def _known(frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-    """Return probabilities and how many trials were of each class, or raise `InputError`."""
+def _outcomes(frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """Return probabilities and the number of trials of each class, or raise `InputError`."""
     if "classes" not in frame.attrs or "by_trials" not in frame.attrs:
-        known = "the outcomes are not known" if "classes" in frame.attrs else "the table is not one of bz.classify"
-        raise InputError(
-            known, "not_classified", hint="give the whole table that bz.classify returned for rows with their outcome"
-        )
+        problem = "the outcomes are not known" if "classes" in frame.attrs else "the table is not one of bz.classify"
+        hint = "give the whole table that bz.classify returned for rows with their outcome"
+        raise InputError(problem, "not_classified", hint=hint)
     classes = frame.attrs["classes"]
     if frame.attrs["by_trials"]:
         return _probabilities(frame), frame[[f"observed[{label}]" for label in classes]].to_numpy()
@@ -146,8 +145,8 @@ def _known(frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _decided(frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-    """Return the same of the rows that are not withheld, or raise `InputError` where there is none."""
-    p, counts = _known(frame)
+    """Return probabilities and trials of rows that are not withheld, or raise `InputError` if there are none."""
+    p, counts = _outcomes(frame)
     shown = np.isfinite(p).all(axis=1)
     if not shown.any():
         raise InputError("the probabilities of all rows are withheld", "withheld", hint="fit by nuts with more draws")
@@ -155,7 +154,7 @@ def _decided(frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
 
 
 def confusion(frame: pd.DataFrame) -> pd.DataFrame:
-    """Count how many trials of each class got which decision.
+    """Count the trials of each class by decision.
 
     Parameters
     ----------
@@ -165,15 +164,15 @@ def confusion(frame: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        A row a true class, a column a decision; then ``reject`` where that was an option, and ``withheld`` where it is
-        of some row that was left out.
+        One row per true class, one column per decision; then ``reject`` if that was an option, and ``withheld`` if rows
+        are withheld.
 
     Raises
     ------
     InputError
         When the outcomes are not known.
     """
-    counts, classes = _known(frame)[1], frame.attrs["classes"]
+    counts, classes = _outcomes(frame)[1], frame.attrs["classes"]
     columns = [*_columns(frame), *["withheld"] * bool(frame.attrs.get("rows_withheld", 0))]
     decided = _actions(frame)[:, None] == np.arange(len(columns))
     index, names = pd.Index(classes, name="observed"), pd.Index(columns, name="decision")
@@ -181,7 +180,7 @@ def confusion(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def calibration(frame: pd.DataFrame, bins: int = 10) -> pd.DataFrame:
-    """Compare probabilities with how often the class occurred, in bins of equal width.
+    """Compare probabilities with observed shares of the class, in bins of equal width.
 
     Parameters
     ----------
@@ -193,14 +192,14 @@ def calibration(frame: pd.DataFrame, bins: int = 10) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        A row a bin with trials, of two classes for the second, else for each: ``class``, ``low`` and ``high``, the
-        edges of the bin, which contains the lower one; ``trials``, ``mean_probability``, ``share`` of the
-        trials that were of the class, and ``q025`` and ``q975``, a 95% interval of the long-run share (Jeffreys).
+        One row per bin with trials, for two classes of the second, else of each class: ``class``, ``low`` and ``high``,
+        the edges of the bin, which contains the lower one; ``trials``, ``mean_probability``, ``share`` of the class in
+        the trials, and ``q025`` and ``q975``, a 95% interval of the long-run share (Jeffreys).
 
     Raises
     ------
     InputError
-        When the outcomes are not known, or there is no bin.
+        When the outcomes are not known, or ``bins`` is below 1.
     """
     if bins < 1:
         raise InputError(f"the number of bins must be >= 1, got {bins}", "out_of_range")
@@ -220,16 +219,16 @@ def _reliability(p: np.ndarray, hits: np.ndarray, trials: np.ndarray, bins: int)
     edges = np.linspace(0, 1, bins + 1)
     place = np.clip(np.searchsorted(edges, p, side="right") - 1, 0, bins - 1)
     total, expected, observed = (np.bincount(place, weights, bins) for weights in (trials, trials * p, hits))
-    kept = total > 0
-    total, expected, observed = total[kept], expected[kept], observed[kept]
+    has_trials = total > 0
+    total, expected, observed = total[has_trials], expected[has_trials], observed[has_trials]
     low, high = (scipy.special.betaincinv(observed + 0.5, total - observed + 0.5, q) for q in _INTERVAL)
-    columns = {"low": edges[:-1][kept], "high": edges[1:][kept], "trials": total.astype(np.int64)}
+    columns = {"low": edges[:-1][has_trials], "high": edges[1:][has_trials], "trials": total.astype(np.int64)}
     columns |= {"mean_probability": expected / total, "share": observed / total, "q025": low, "q975": high}
     return pd.DataFrame(columns)
 
 
 def roc(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the ROC curve: shares of right and false alarms as the threshold of the probability falls.
+    """Return the ROC curve: rates of true and false positives as the threshold of the probability falls.
 
     Parameters
     ----------
@@ -239,9 +238,9 @@ def roc(frame: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        A row a distinct probability, from the highest, of two classes for the second, else for each against the
-        others: ``class``, ``threshold`` (first infinite: no alarm), ``false_positive_rate`` and ``true_positive_rate``,
-        NaN where no trial, or every one, was of the class.
+        One row per distinct probability, from the highest, for two classes of the second, else of each class against
+        the others: ``class``, ``threshold`` (first infinite: no positives), ``false_positive_rate`` and
+        ``true_positive_rate``, NaN if no trial, or every one, was of the class.
 
     Raises
     ------
@@ -259,21 +258,21 @@ def roc(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _curve(p: np.ndarray, hits: np.ndarray, trials: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return thresholds from infinity down, and how many of the class and of the others are at or above each."""
+    """Return thresholds from infinity down, and the numbers of the class and of the others at or above each."""
     values, place = np.unique(-p, return_inverse=True)
     true, false = (np.concatenate([[0.0], np.bincount(place, count).cumsum()]) for count in (hits, trials - hits))
     return np.concatenate([[np.inf], -values]), true, false
 
 
 def _error_of_area(p: np.ndarray, errors: np.ndarray, hits: np.ndarray, trials: np.ndarray) -> float:
-    """Return the most that the area moves by where rows of the class and the others move apart, or together."""
+    """Return the largest change of the area if rows of the class and the others move apart, or together."""
     area, share = _area(p, hits, trials), hits / np.maximum(trials, 1)
     moved = [_area(p + sign * (2 * share - 1) * errors, hits, trials) for sign in (-1, 1)]
-    return max(abs(each - area) for each in moved)
+    return max(abs(moved_area - area) for moved_area in moved)
 
 
 def _area(p: np.ndarray, hits: np.ndarray, trials: np.ndarray) -> float:
-    """Return the area under the ROC curve; NaN where no trial, or every one, was of the class, or one is withheld."""
+    """Return the area under the ROC curve; NaN if no trial, or every one, was of the class, or any is withheld."""
     if np.isnan(p).any():
         return math.nan
     _, true, false = _curve(p, hits, trials)
