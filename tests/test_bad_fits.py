@@ -10,7 +10,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import xarray as xr
 
 import bayeszoo as bz
 from bayeszoo.cli.app import main
@@ -63,19 +62,19 @@ def remembering(sampler):
 def corrupted(edit):
     def sample(problem, settings):
         run = nuts._with_nutpie(problem, settings)
-        edit(run.tree)
+        edit(run)
         return run
 
     return sample
 
 
 def put(group, name, place, value):
-    return lambda tree: tree[group][name].__setitem__(place, value)
+    return lambda run: getattr(run, group)[name].__setitem__(place, value)
 
 
-STICK = put("posterior", "theta", 3, 0.5)
-POISON = put("posterior", "theta", (1, slice(100, 105)), np.nan)
-DIVERGE = put("sample_stats", "diverging", (0, 7), True)
+STICK = put("draws", "theta", 3, 0.5)
+POISON = put("draws", "theta", (1, slice(100, 105)), np.nan)
+DIVERGE = put("stats", "diverging", (0, 7), True)
 
 
 @dataclass(frozen=True)
@@ -208,7 +207,7 @@ def fails(monkeypatch):
             settings_seen.append(settings)
             run = nuts._with_nutpie(problem, settings)
             if len(settings_seen) <= times:
-                edit(run.tree)
+                edit(run)
             return run
 
         monkeypatch.setitem(nuts.SAMPLERS, "nutpie", sample)
@@ -245,18 +244,17 @@ def test_one_attempt_when_more_would_not_help_or_are_not_wanted(fails, edit, opt
     assert (tree.attrs["status"], Fit(tree).facts["attempts"], len(seen)) == ("failed", 1, 1)
 
 
-def stay(tree):
+def stay(run):
     """Take all draws from those at the larger mode, so that the chains agree with each other."""
-    posterior = tree["posterior"]
-    at = np.argwhere(posterior["mu"].to_numpy() > 0)
-    chain, draw = np.random.default_rng(2).choice(at, posterior["mu"].shape).transpose(2, 0, 1)
+    at = np.argwhere(run.draws["mu"] > 0)
+    chain, draw = np.random.default_rng(2).choice(at, run.draws["mu"].shape).transpose(2, 0, 1)
     for name in ("mu", "lam"):
-        posterior[name][:] = posterior[name].to_numpy()[chain, draw]
+        run.draws[name][:] = run.draws[name][chain, draw]
 
 
-def elsewhere(tree):
+def elsewhere(run):
     """Move all draws, as the wrong density, or the wrong closed form, of a user's own model would."""
-    tree["posterior"]["theta"][:] = 1.1 * tree["posterior"]["theta"].to_numpy()
+    run.draws["theta"][:] = 1.1 * run.draws["theta"]
 
 
 def test_good_chains_of_another_posterior_than_the_closed_form_do_not_pass(fails, capsys):
@@ -304,12 +302,10 @@ def test_where_an_earlier_chain_settled_these_have_been(middle, height, count):
 
     def run(centres, heights):
         density = np.broadcast_to(np.array(heights, dtype=float)[:, None], noise.shape)
-        draws = xr.Dataset({"x": (("chain", "draw"), np.array(centres)[:, None] + noise)})
-        stats = xr.Dataset({"logp": (("chain", "draw"), density)})
-        return nuts.Run(xr.DataTree.from_dict({"posterior": draws, "sample_stats": stats}))
+        return nuts.Run({"x": np.array(centres)[:, None] + noise}, {"logp": density})
 
     earlier = run([6.0, 6.0, 6.0, middle], [0, 0, 0, height])
-    (check,) = nuts._left_behind(problem, [earlier], run([6.0] * 4, [0] * 4).tree)
+    (check,) = nuts._left_behind(problem, [earlier], run([6.0] * 4, [0] * 4))
     assert (check.value, check.passed) == (count, count == 0)
 
 
@@ -322,17 +318,14 @@ def test_quantities_that_stand_still_in_one_attempt_only_are_compared_with_those
     def run(distance):
         noise = np.random.default_rng(2).normal(size=(4, 400))
         means = np.stack([noise, distance + noise], axis=2)[..., None]
-        arrays = {"weights": np.full((4, 400, 2), 0.5), "means": means, "covariances": np.ones((4, 400, 2, 1, 1))}
-        draws = {
-            name: xr.DataArray(values, dims=("chain", "draw", *(f"{name}{i}" for i in range(values.ndim - 2))))
-            for name, values in arrays.items()
-        }
-        stats = {"logp": (("chain", "draw"), np.zeros((4, 400)))}
-        return nuts.Run(xr.DataTree.from_dict({"posterior": xr.Dataset(draws), "sample_stats": xr.Dataset(stats)}))
+        draws = {"weights": np.full((4, 400, 2), 0.5), "means": means, "covariances": np.ones((4, 400, 2, 1, 1))}
+        return nuts.Run(draws, {"logp": np.zeros((4, 400))})
 
-    sizes = [nuts.label_free(problem.model, nuts._draws(some.tree), data).sizes for some in (run(2.0), run(40.0))]
-    assert sizes[0] != sizes[1]
-    assert not nuts._left_behind(problem, [run(2.0)], run(40.0).tree)[0].passed
+    runs = [run(2.0), run(40.0)]
+    free = [nuts.label_free(problem.model, some.draws, data) for some in runs]
+    shapes = [{name: values.shape for name, values in quantities.items()} for quantities in free]
+    assert shapes[0] != shapes[1]
+    assert not nuts._left_behind(problem, runs[:1], runs[1])[0].passed
 
 
 @pytest.mark.slow

@@ -43,7 +43,7 @@ def said_by(*arguments):
 def a_little_off(problem, settings):
     """Move one chain so that R-hat is about 1.02, whatever the length."""
     run = nuts._with_nutpie(problem, settings)
-    theta = run.tree["posterior"]["theta"]
+    theta = run.draws["theta"]
     theta[1] = theta[1] * (1 - 0.7 * float(theta.std()))
     return run
 

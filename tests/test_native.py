@@ -133,7 +133,7 @@ def sampled(density):
     compiled = nuts._for_nutpie(density.native, lambda seed: Start(density.start).near(seed, density.joint))
     options = {"chains": 2, "draws": 500, "tune": 200, "seed": 1, "progress_bar": False, "blocking": False}
     trace, _ = nuts._wait(nutpie.sample(compiled, **options, return_raw_trace=True))
-    return nuts._tree(trace, density.shapes)
+    return nuts._arrays(trace, density.shapes)
 
 
 def test_a_parameter_out_of_its_range_is_a_divergence_and_no_draw():
@@ -141,9 +141,9 @@ def test_a_parameter_out_of_its_range_is_a_divergence_and_no_draw():
     assert called(density.native, np.array([0.5]))[0] == 0
     assert called(density.native, np.array([1.5]))[0] == native.RECOVERABLE
     assert called(density.native, np.array([np.nan]))[0] == native.RECOVERABLE
-    tree = sampled(density)
-    assert tree["sample_stats"]["diverging"].sum() > 10
-    assert tree["posterior"]["x"].max() < 1  # 160 of 1,000 draws of N(0, 1) are not
+    draws, stats = sampled(density)
+    assert stats["diverging"].sum() > 10
+    assert draws["x"].max() < 1  # 160 of 1,000 draws of N(0, 1) are not
     assert density.native.error is None
 
 

@@ -264,10 +264,10 @@ def test_copied_chains_do_not_pass(shift, noise):
     draws = rng.normal(5, 1, (4, 1000))
     draws[2] = np.roll(draws[0], shift) + noise * rng.normal(size=1000)
     draws[2, :shift] = rng.normal(5, 1, shift)
-    checks = {check.name: check for check in check_draws(xr.Dataset({"mu": (("chain", "draw"), draws)}))}
+    checks = {check.name: check for check in check_draws({"mu": draws})}
     assert (checks["repeated_chains"].value, checks["repeated_chains"].passed) == (1, False)
     draws[2] = rng.normal(5, 1, 1000)
-    assert all(check.passed for check in check_draws(xr.Dataset({"mu": (("chain", "draw"), draws)})))
+    assert all(check.passed for check in check_draws({"mu": draws}))
 
 
 def test_a_constant_column_of_a_matrix_is_said():

@@ -17,7 +17,6 @@ from bayeszoo.foundation.optimize import maximize
 from bayeszoo.inference.engine.approximation import gaussian
 from bayeszoo.inference.engine.ascent import NOISE
 from bayeszoo.inference.methods import em
-from bayeszoo.results.assemble import _variables
 from bayeszoo.results.stored import Fit
 from tests.refusals import raises
 from tests.test_likelihoods_counts import by_scipy
@@ -298,7 +297,7 @@ def test_nuts_passes_its_gate_and_agrees_with_importance_sampling(data):
 def test_chains_are_judged_by_the_entries_that_can_move():
     density = Density(WEAK.compressed(WEAK.statistics(IRIS)))
     draws = density.constrain(np.random.default_rng(0).normal(size=(2, 10, density.size)))
-    kept = density.moving(_variables(draws, ("chain", "draw")))
+    kept = density.moving(draws)
     assert {name: v.shape[2:] for name, v in kept.items()} == {"mean": (4,), "variance": (), "loadings": (7,)}
 
 

@@ -6,7 +6,6 @@ from unittest.mock import Mock
 import numpy as np
 import pyarrow
 import pytest
-import xarray as xr
 
 import bayeszoo as bz
 from bayeszoo.errors import Interrupted
@@ -42,18 +41,18 @@ def trace_of(*lengths):
 
 
 def test_chains_lose_their_warmup_and_are_cut_to_the_shortest():
-    tree = nuts._tree(trace_of(5, 2), {"theta": (), "of_group": (1,), "nothing": (0, 2)})
-    assert tree["posterior"]["theta"].to_numpy().tolist() == [[3, 4], [3, 4]]
-    assert tree["posterior"]["of_group"].to_numpy().tolist() == [[[3.5], [4.5]]] * 2
-    assert tree["posterior"]["nothing"].shape == (2, 2, 0, 2)
-    assert tree["sample_stats"]["energy"].to_numpy().tolist() == [[3, 4], [3, 4]]
-    assert tree["sample_stats"]["divergence_draw"].to_numpy().tolist() == [[0, 0], [0, 0]]
-    assert set(tree["sample_stats"].data_vars) == {"energy", "divergence_draw"}
+    draws, stats = nuts._arrays(trace_of(5, 2), {"theta": (), "of_group": (1,), "nothing": (0, 2)})
+    assert draws["theta"].tolist() == [[3, 4], [3, 4]]
+    assert draws["of_group"].tolist() == [[[3.5], [4.5]]] * 2
+    assert draws["nothing"].shape == (2, 2, 0, 2)
+    assert stats["energy"].tolist() == [[3, 4], [3, 4]]
+    assert stats["divergence_draw"].tolist() == [[0, 0], [0, 0]]
+    assert set(stats) == {"energy", "divergence_draw"}
 
 
 def test_nothing_is_kept_while_a_chain_has_no_draw():
     with raises(Interrupted, "no_draws"):
-        nuts._tree(trace_of(5, 0), {"theta": (), "of_group": (1,)})
+        nuts._arrays(trace_of(5, 0), {"theta": (), "of_group": (1,)})
 
 
 def interrupting(at):
@@ -134,8 +133,8 @@ def test_stopped_while_groups_are_added_a_fit_is_whole_without_them(monkeypatch)
 
 def a_run(length):
     """A run of 2 chains of so many draws."""
-    draws = xr.Dataset({"theta": (("chain", "draw"), np.full((2, length), 0.5))})
-    return nuts.Run(xr.DataTree.from_dict({"posterior": draws, "sample_stats": draws.rename(theta="energy")}))
+    draws = np.full((2, length), 0.5)
+    return nuts.Run({"theta": draws}, {"energy": draws})
 
 
 @pytest.mark.parametrize(

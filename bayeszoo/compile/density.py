@@ -24,7 +24,6 @@ from bayeszoo.foundation.optimize import Gradient
 
 if TYPE_CHECKING:
     import pymc as pm
-    import xarray as xr
 
     from bayeszoo.compile.native import Native
 
@@ -210,19 +209,18 @@ class Density:
         """Parameters and deterministics that a posterior contains, in order of declaration."""
         return [variable.name for variable in self._reported]
 
-    def moving(self, posterior: xr.Dataset) -> xr.Dataset:
+    def moving(self, posterior: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return draws without constants: parameters with one possible value, and entries fixed by their transform.
 
-        The weight of a single component is constant: no sampler moves it.
+        Arrays have the shape (chain, draw, ...). The weight of a single component is constant: no sampler moves it.
         """
-        varying = posterior
+        varying = dict(posterior)
         for variable in self.model.free_RVs:
             name, is_fixed = variable.name, getattr(self.model.rvs_to_transforms[variable], "fixed", None)
             if np.size(self._start[self.model.rvs_to_values[variable].name]) == 0:
-                varying = varying.drop_vars(name)
+                del varying[name]
             elif is_fixed is not None and name in varying:
-                values = varying[name].transpose("chain", "draw", ...).to_numpy()[:, :, ~is_fixed]
-                varying = varying.drop_vars(name).assign({name: (("chain", "draw", f"{name}_free"), values)})
+                varying[name] = varying.pop(name)[:, :, ~is_fixed]
         return varying
 
     @property

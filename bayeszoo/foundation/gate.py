@@ -13,15 +13,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-import lazy_loader
 import numpy as np
 
 from bayeszoo.foundation import check_names, diagnostics
 
 if TYPE_CHECKING:
     import xarray as xr
-else:
-    xr = lazy_loader.load("xarray")
 
 type Verdict = Literal["ok", "caution", "failed"]
 
@@ -221,14 +218,21 @@ def gate(tree: xr.DataTree) -> list[Check]:
         Chains, draws, finiteness, moving and distinct chains, R-hat, bulk and tail effective sample size,
         divergences, E-BFMI, tree depth, log density.
     """
-    posterior, stats = (
-        tree[name].to_dataset() if name in tree.children else xr.Dataset() for name in ("posterior", "sample_stats")
-    )
-    return [*check_draws(posterior), *check_hmc(stats)]
+    return [*check_draws(arrays_in(tree, "posterior")), *check_hmc(arrays_in(tree, "sample_stats"))]
 
 
-def check_draws(posterior: xr.Dataset) -> list[Check]:
-    """Check the draws themselves: enough, finite, moving, mixed."""
+def arrays_in(tree: xr.DataTree, group: str) -> dict[str, np.ndarray]:
+    """Return the arrays (chain, draw, ...) of a group by name; nothing if there is no group.
+
+    Every variable of a posterior must be draws; statistics of whole chains, which a sampler may add, are left out.
+    """
+    variables = tree[group].data_vars if group in tree.children else {}
+    kept = {k: v for k, v in variables.items() if group != "sample_stats" or {"chain", "draw"} <= {*v.dims}}
+    return {str(name): values.transpose("chain", "draw", ...).to_numpy() for name, values in kept.items()}
+
+
+def check_draws(posterior: Mapping[str, np.ndarray]) -> list[Check]:
+    """Check the draws themselves, (chain, draw, ...) by name: enough, finite, moving, mixed."""
     draws = quantities(posterior)
     chains, length = draws.shape[:2]
     finite = check_finite(posterior)
@@ -246,17 +250,16 @@ def check_draws(posterior: xr.Dataset) -> list[Check]:
     ]
 
 
-def check_finite(posterior: xr.Dataset) -> Check:
+def check_finite(posterior: Mapping[str, np.ndarray]) -> Check:
     """Check that all draws are finite numbers."""
     draws = quantities(posterior)
     return at_most("non_finite_draws", int((~np.isfinite(draws)).sum()) if draws.size else None, 0)
 
 
-def quantities(posterior: xr.Dataset) -> np.ndarray:
+def quantities(posterior: Mapping[str, np.ndarray]) -> np.ndarray:
     """Return every scalar that the posterior reports, shape (chain, draw, quantities)."""
-    shape = posterior.sizes.get("chain", 0), posterior.sizes.get("draw", 0)
-    values = [variable.transpose("chain", "draw", ...).to_numpy() for variable in posterior.data_vars.values()]
-    flat = [array.reshape(*shape, math.prod(array.shape[2:])).astype(np.float64) for array in values]
+    shape = next((array.shape[:2] for array in posterior.values()), (0, 0))
+    flat = [array.reshape(*shape, math.prod(array.shape[2:])).astype(np.float64) for array in posterior.values()]
     return np.concatenate([np.empty((*shape, 0)), *flat], axis=2)
 
 
@@ -307,7 +310,7 @@ def _diagnostics(draws: np.ndarray) -> tuple[float, float, float]:
     return float(np.max(diagnostics.r_hat(draws))), bulk, tail
 
 
-def check_hmc(stats: xr.Dataset) -> list[Check]:
+def check_hmc(stats: Mapping[str, np.ndarray]) -> list[Check]:
     """Check the statistics of Hamiltonian Monte Carlo, under nutpie's or PyMC's names."""
     densities, maxdepth, diverging = (
         recorded_log_density(stats),
@@ -324,16 +327,16 @@ def check_hmc(stats: xr.Dataset) -> list[Check]:
     ]
 
 
-def recorded_log_density(stats: xr.Dataset) -> np.ndarray | None:
+def recorded_log_density(stats: Mapping[str, np.ndarray]) -> np.ndarray | None:
     """Return the log density of each draw (chain, draw), under nutpie's or PyMC's name."""
     return _first(stats, _LOG_DENSITY)
 
 
-def _first(stats: xr.Dataset, names: Iterable[str]) -> np.ndarray | None:
-    return next((stats[name].transpose("chain", "draw", ...).to_numpy() for name in names if name in stats), None)
+def _first(stats: Mapping[str, np.ndarray], names: Iterable[str]) -> np.ndarray | None:
+    return next((stats[name] for name in names if name in stats), None)
 
 
-def _lowest_bfmi(stats: xr.Dataset) -> float | None:
+def _lowest_bfmi(stats: Mapping[str, np.ndarray]) -> float | None:
     """Return the lowest energy Bayesian fraction of missing information of any chain (Betancourt 2016)."""
     energy = _first(stats, ("energy",))
     if energy is None or energy.shape[1] < 2:

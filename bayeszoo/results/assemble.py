@@ -18,7 +18,16 @@ from bayeszoo.data.read import Data
 from bayeszoo.distributions.grid_moments import Moments
 from bayeszoo.distributions.posterior import QUANTILES, Marginal
 from bayeszoo.errors import NumericalError
-from bayeszoo.foundation.gate import MIXING, Check, as_dict, check_agreement, check_draws, check_finite, verdict
+from bayeszoo.foundation.gate import (
+    MIXING,
+    Check,
+    arrays_in,
+    as_dict,
+    check_agreement,
+    check_draws,
+    check_finite,
+    verdict,
+)
 from bayeszoo.inference.labels.symmetry import Labelled, labelled
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.accumulated import Accumulated, arrays_of, described, digest_of
@@ -175,7 +184,7 @@ def _checks_of_derived(tree: xr.DataTree, kind: str, discrete: Sequence[str]) ->
     """
     if "derived" not in tree.children:
         return []
-    derived = tree["derived"].to_dataset().drop_vars(discrete, errors="ignore")
+    derived = {name: values for name, values in arrays_in(tree, "derived").items() if name not in discrete}
     is_sampled = kind == "sampled"
     checks = (
         [check for check in check_draws(derived) if check.name in MIXING] if is_sampled else [check_finite(derived)]

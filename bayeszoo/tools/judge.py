@@ -20,6 +20,7 @@ from bayeszoo.foundation.gate import (
     SHOWN_ESS,
     SHOWN_R_HAT,
     Check,
+    arrays_in,
     at_least,
     at_most,
     check_draws,
@@ -140,11 +141,10 @@ def judge(draws: xr.DataTree | str | Path | Sequence[str | Path], model: pm.Mode
             f"these are no draws of chains ({kind})", "not_sampled", hint="`bayeszoo report` judges such a fit"
         )
     posterior, constant = _moving(chains_of(tree))
-    stats = tree["sample_stats"].to_dataset() if "sample_stats" in tree.children else None
-    of_hmc = [] if stats is None else check_hmc(stats)
+    of_hmc = check_hmc(arrays_in(tree, "sample_stats")) if "sample_stats" in tree.children else []
     stored = [check for check in of_hmc if check.value is not None]
     checks = (*_of_draws(posterior), *stored, *_of_density(tree, model))
-    not_checked = {check.name for check in check_hmc(_no_stats())} - {check.name for check in stored}
+    not_checked = {check.name for check in check_hmc({})} - {check.name for check in stored}
     table = _withheld(_table(posterior), checks)
     return Judgement(verdict(checks), checks, table, _advice(checks, posterior), constant, tuple(sorted(not_checked)))
 
@@ -184,13 +184,8 @@ def _of_draws(posterior: xr.Dataset) -> list[Check]:
         "chains": at_least("chains", posterior.sizes["chain"], MIN_CHAINS, SHOWN_CHAINS),
         "draws": at_least("draws", posterior.sizes["draw"], MIN_DRAWS, SHOWN_DRAWS),
     }
-    return [shown.get(check.name, check) for check in check_draws(posterior)]
-
-
-def _no_stats() -> Any:
-    import xarray as xr
-
-    return xr.Dataset()
+    draws = {str(name): values.to_numpy() for name, values in posterior.data_vars.items()}
+    return [shown.get(check.name, check) for check in check_draws(draws)]
 
 
 def _moving(posterior: xr.Dataset) -> tuple[xr.Dataset, tuple[str, ...]]:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeGuard
 
-import lazy_loader
 import numpy as np
 
 from bayeszoo.foundation.gate import MIXING, Check, check_draws, failures
@@ -16,8 +15,6 @@ from bayeszoo.model.accumulated import like_of
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Latent, Symmetric, exchangeable_axis, rows_have_parameters
 from bayeszoo.model.many_files.rows import of_each
-
-xr = lazy_loader.load("xarray")
 
 FEW = 100  # draws of each chain used to match components
 MOST = 200  # most entries of a parameter that are diagnosed; topics may have thousands of words
@@ -41,15 +38,14 @@ def is_symmetric(model: Model) -> TypeGuard[Symmetric]:
     return exchangeable_axis(model) is not None
 
 
-def label_free(model: Model, draws: Mapping[str, np.ndarray], data: object) -> Any:
-    """Return the quantities that do not depend on the labels, as a data set with axes chain and draw.
+def label_free(model: Model, draws: Mapping[str, np.ndarray], data: object) -> dict[str, np.ndarray] | None:
+    """Return the quantities (chain, draw, ...) that do not depend on the labels.
 
     None when labels are not exchangeable: every parameter may then be diagnosed.
     """
     if not is_symmetric(model):
         return None
-    moving = {name: _moving(np.asarray(values)) for name, values in model.invariants(draws, data).items()}
-    return xr.Dataset({name: (("chain", "draw", f"{name}_dim"), values) for name, values in moving.items()})
+    return {name: _moving(np.asarray(values)) for name, values in model.invariants(draws, data).items()}
 
 
 def _moving(values: np.ndarray) -> np.ndarray:
@@ -164,8 +160,8 @@ def _judged(
         return f"draws do not agree {reason}", ()
     if kind == "exact":
         return "", ()
-    arrays = {name: (("chain", "draw", f"{name}_entry"), some_entries(values)) for name, values in aligned.items()}
-    checks = [check for check in check_draws(xr.Dataset(arrays)) if check.name in MIXING and not check.passed]
+    entries = {name: some_entries(values) for name, values in aligned.items()}
+    checks = [check for check in check_draws(entries) if check.name in MIXING and not check.passed]
     if any(check.verdict == "failed" for check in checks):
         return failures(checks), ()
     return "", tuple(replace(check, name=f"components: {check.name}") for check in checks)

@@ -22,7 +22,6 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-import xarray as xr
 
 from bayeszoo.errors import InputError, Interrupted
 from bayeszoo.foundation import signals
@@ -174,11 +173,10 @@ def _judged(problem: Problem, kept: dict[str, np.ndarray], earlier: list[Settled
     if isinstance(problem.model, PointMasses):
         draws = {name: _ties_broken(values, problem.rng) for name, values in draws.items()}
     free = label_free(problem.model, draws, problem.observed)
-    of_labels = draws if free is None else {str(name): values.to_numpy() for name, values in free.items()}
+    of_labels = draws if free is None else free
     flat = {name: some_entries(values) for name, values in {**of_labels, "lp": kept[LP][..., None]}.items()}
     moving = {name: values[..., (values != values[:1, :1]).any(axis=(0, 1))] for name, values in flat.items()}
-    arrays = {name: (("chain", "draw", f"{name}_dim"), values) for name, values in moving.items()}
-    return [*check_draws(xr.Dataset(arrays)), *_left_behind(problem, kept, earlier)]
+    return [*check_draws(moving), *_left_behind(problem, kept, earlier)]
 
 
 def _ties_broken(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -12,7 +12,6 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 from threadpoolctl import threadpool_limits
 
 from bayeszoo.errors import InputError, Interrupted, NoAddress, NumericalError
@@ -73,7 +72,7 @@ def run(
     runs: list[tuple[Run, Settings]] = []
     for attempt, (factor, accept) in enumerate(ATTEMPTS if extend else ATTEMPTS[:1], start=1):
         try:
-            begin = _ends(problem, runs[-1][0].tree) if runs else ()
+            begin = _ends(problem, runs[-1][0]) if runs else ()
             settings = Settings(factor * draws, factor * tune, chains, max(target_accept, accept), begin)
             runs.append((_sampled(problem, settings, sampler), settings))
             sampler = runs[-1][0].sampler
@@ -90,7 +89,7 @@ def run(
             break
         problem.reporter.phase("checking draws")
         *earlier, latest = (run for run, _ in runs)
-        checks = None if latest.interrupted else signals.unless_stopped(partial(_checks, problem, latest.tree, earlier))
+        checks = None if latest.interrupted else signals.unless_stopped(partial(_checks, problem, latest, earlier))
         if checks is None:
             return _stopped(problem, runs, sampler)
         if passed(checks) or not longer_may_help(checks):
@@ -106,7 +105,7 @@ def run(
 
 def _stopped(problem: Problem, runs: Sequence[tuple[Run, Settings]], sampler: str) -> Outcome:
     """Return the longest run, without checks: a user who pressed Ctrl-C does not wait for them."""
-    lengths = [run.tree["posterior"].sizes["draw"] for run, _ in runs]
+    lengths = [run.length for run, _ in runs]
     run, settings = runs[longest := int(np.argmax(lengths))]
     return replace(_outcome(problem, run, [], settings, longest + 1, sampler), interrupted=True)
 
@@ -121,41 +120,36 @@ def _sampled(problem: Problem, settings: Settings, sampler: str) -> Run:
         raise NumericalError(f"{sampler}: {str(error).partition('\n')[0]}", "sampler_stopped") from error
 
 
-def _checks(problem: Problem, tree: xr.DataTree, earlier: list[Run]) -> list[Check]:
-    return [*_judged(problem, tree), *_left_behind(problem, earlier, tree)]
+def _checks(problem: Problem, latest: Run, earlier: list[Run]) -> list[Check]:
+    return [*_judged(problem, latest), *_left_behind(problem, earlier, latest)]
 
 
-def _judged(problem: Problem, tree: xr.DataTree) -> list[Check]:
+def _judged(problem: Problem, latest: Run) -> list[Check]:
     """Check the mixing of the chains; with exchangeable labels, of quantities that do not depend on labels."""
-    free = label_free(problem.model, _draws(tree), problem.observed)
-    mode_checks = _of_known_modes(problem, _draws(tree)) if free is None else []
-    moving = problem.density.moving(tree["posterior"].to_dataset()) if free is None else free
-    return [*check_draws(moving), *check_hmc(tree["sample_stats"].to_dataset()), *mode_checks]
+    free = label_free(problem.model, latest.draws, problem.observed)
+    mode_checks = _of_known_modes(problem, latest.draws) if free is None else []
+    moving = problem.density.moving(latest.draws) if free is None else free
+    return [*check_draws(moving), *check_hmc(latest.stats), *mode_checks]
 
 
-def _draws(tree: xr.DataTree) -> dict[str, np.ndarray]:
-    return {str(name): values.to_numpy() for name, values in tree["posterior"].data_vars.items()}
-
-
-def _ends(problem: Problem, tree: xr.DataTree) -> tuple[Start, ...]:
+def _ends(problem: Problem, latest: Run) -> tuple[Start, ...]:
     """Return the last points of the chains, where the next attempt begins: a chain that found a mode stays there."""
-    draws = _draws(tree)
     points = [
-        problem.density.unconstrain({name: values[chain, -1] for name, values in draws.items()})
-        for chain in range(tree["posterior"].sizes["chain"])
+        problem.density.unconstrain(dict(zip(latest.draws, ends, strict=True)))
+        for ends in zip(*(values[:, -1] for values in latest.draws.values()), strict=True)
     ]
     return tuple(Start(x, spread=0.0) for x in points if np.isfinite(x).all())
 
 
-def _left_behind(problem: Problem, earlier: list[Run], tree: xr.DataTree) -> list[Check]:
+def _left_behind(problem: Problem, earlier: list[Run], latest: Run) -> list[Check]:
     """Check that the chains visited every region where a chain of an earlier attempt settled."""
-    settled = [_settled(problem, run.tree) for run in earlier]
-    return unvisited(_settled(problem, tree), settled, problem.density.size) if settled else []
+    settled = [_settled(problem, run) for run in earlier]
+    return unvisited(_settled(problem, latest), settled, problem.density.size) if settled else []
 
 
-def _settled(problem: Problem, tree: xr.DataTree) -> Settled:
-    log_density = np.asarray(recorded_log_density(tree["sample_stats"].to_dataset()))
-    return Settled.of(problem.model, _draws(tree), problem.observed, log_density)
+def _settled(problem: Problem, run: Run) -> Settled:
+    log_density = np.asarray(recorded_log_density(run.stats))
+    return Settled.of(problem.model, run.draws, problem.observed, log_density)
 
 
 def _of_known_modes(problem: Problem, draws: Mapping[str, np.ndarray]) -> list[Check]:
@@ -171,13 +165,13 @@ def _of_known_modes(problem: Problem, draws: Mapping[str, np.ndarray]) -> list[C
 def _outcome(
     problem: Problem, latest: Run, checks: list[Check], settings: Settings, attempts: int, sampler: str
 ) -> Outcome:
-    density, stats = problem.density, latest.tree["sample_stats"].data_vars.items()
+    density = problem.density
     return Outcome(
-        {name: latest.tree["posterior"][name].to_numpy() for name in density.names},
+        {name: latest.draws[name] for name in density.names},
         f"{sampler} {version(sampler)}",
         checks,
         {"attempts": attempts, "tune": settings.tune, "target_accept": settings.target_accept},
-        sample_stats={str(name): s.to_numpy() for name, s in stats if s.dtype.kind in "biuf" and s.ndim == 2},
+        sample_stats={name: s for name, s in latest.stats.items() if s.dtype.kind in "biuf" and s.ndim == 2},
         dims=density.dims,
         coords=density.coords,
     )
@@ -213,24 +207,27 @@ def _with_nutpie(problem: Problem, settings: Settings) -> Run:
             if not runs:
                 raise
             signals.answer()
-            return Run(_joined([run.tree for run in runs]), True)
+            return _joined(runs)._replace(interrupted=True)
         done += chains
         if runs[-1].interrupted:
             break
-    return Run(_joined([run.tree for run in runs]), runs[-1].interrupted)
+    return _joined(runs)
 
 
-def _joined(trees: list[xr.DataTree]) -> xr.DataTree:
-    """Join runs as the chains of one run, cut to the shortest."""
-    if len(trees) == 1:
-        return trees[0]
-    length = min(tree["posterior"].sizes["draw"] for tree in trees)
-    groups = {
-        name: xr.concat([tree[name].to_dataset().isel(draw=slice(length)) for tree in trees], "chain")
-        for name in ("posterior", "sample_stats")
-    }
-    count = groups["posterior"].sizes["chain"]
-    return xr.DataTree.from_dict({name: group.assign_coords(chain=np.arange(count)) for name, group in groups.items()})
+def _joined(runs: list[Run]) -> Run:
+    """Join runs as the chains of one run, cut to the shortest, with the statistics that all of them have."""
+    if len(runs) == 1:
+        return runs[0]
+    length = min(run.length for run in runs)
+    draws, stats = (
+        {
+            name: np.concatenate([arrays[name][:, :length] for arrays in parts])
+            for name in parts[0]
+            if all(name in arrays for arrays in parts)
+        }
+        for parts in ([run.draws for run in runs], [run.stats for run in runs])
+    )
+    return Run(draws, stats, runs[-1].interrupted)
 
 
 def _from(start: Start, problem: Problem, settings: Settings, done: int) -> Run:
@@ -270,7 +267,7 @@ def _from(start: Start, problem: Problem, settings: Settings, done: int) -> Run:
             if native.error is None:
                 raise
             raise NumericalError(f"nutpie: {native.error}", "sampler_stopped") from native.error
-        return Run(_tree(trace, problem.density.shapes, AT_LEAST if interrupted else None), interrupted)
+        return Run(*_arrays(trace, problem.density.shapes, AT_LEAST if interrupted else None), interrupted)
 
 
 def _for_nutpie(native: Native, beginning: Callable[[int], np.ndarray]) -> Any:
@@ -299,7 +296,9 @@ def _for_nutpie(native: Native, beginning: Callable[[int], np.ndarray]) -> Any:
     )
 
 
-def _tree(trace: Any, shapes: Mapping[str, tuple[int, ...]], only: Collection[str] | None = None) -> xr.DataTree:
+def _arrays(
+    trace: Any, shapes: Mapping[str, tuple[int, ...]], only: Collection[str] | None = None
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """Return parameters and statistics of the draws after warmup, all chains cut to the shortest.
 
     All statistics are returned, or ``only`` those named.
@@ -310,13 +309,7 @@ def _tree(trace: Any, shapes: Mapping[str, tuple[int, ...]], only: Collection[st
     stats = {name: np.stack([columns[name][:length] for columns in chains]) for name in chains[0]}
     ends = np.cumsum([int(np.prod(shape)) for shape in shapes.values()])[:-1]
     parts = zip(shapes.items(), np.split(stats.pop(FLAT), ends, axis=-1), strict=True)
-    posterior = {name: part.reshape(*part.shape[:2], *shape) for (name, shape), part in parts}
-    return xr.DataTree.from_dict({"posterior": _dataset(posterior), "sample_stats": _dataset(stats)})
-
-
-def _dataset(arrays: Mapping[str, np.ndarray]) -> xr.Dataset:
-    names = {k: ("chain", "draw", *(f"{k}_axis_{i}" for i in range(v.ndim - 2))) for k, v in arrays.items()}
-    return xr.Dataset({name: (names[name], values) for name, values in arrays.items()})
+    return {name: part.reshape(*part.shape[:2], *shape) for (name, shape), part in parts}, stats
 
 
 def _columns(draws: Any, stats: Statistics, *, only: Collection[str] | None) -> dict[str, np.ndarray]:

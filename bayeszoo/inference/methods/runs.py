@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import xarray as xr
 from threadpoolctl import threadpool_limits
 
 from bayeszoo.compile.density import strict
 from bayeszoo.errors import InputError, Interrupted
 from bayeszoo.foundation import signals
+from bayeszoo.foundation.gate import arrays_in
 from bayeszoo.inference.problem import Problem
 from bayeszoo.inference.starts import Start, announce, starts
 
@@ -31,11 +31,17 @@ class Settings:
 
 
 class Run(NamedTuple):
-    """The result of one run of a sampler: a tree with the groups ``posterior`` and ``sample_stats``."""
+    """The result of one run of a sampler: draws and statistics of the sampler by name, arrays (chain, draw, ...)."""
 
-    tree: xr.DataTree
+    draws: Mapping[str, np.ndarray]
+    stats: Mapping[str, np.ndarray]
     interrupted: bool = False
     sampler: str = "nutpie"
+
+    @property
+    def length(self) -> int:
+        """The number of draws of each chain."""
+        return int(next(iter(self.draws.values())).shape[1])
 
 
 class TooLarge(InputError):
@@ -106,7 +112,7 @@ def with_pymc(problem: Problem, settings: Settings) -> Run:
             raise
         if watch.interrupted:
             signals.answer()
-    return Run(tree, watch.interrupted, "pymc")
+    return Run(arrays_in(tree, "posterior"), arrays_in(tree, "sample_stats"), watch.interrupted, "pymc")
 
 
 def _initial_points(problem: Problem, settings: Settings) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation import signals
-from bayeszoo.foundation.gate import at_most, check_draws, failures, longer_may_help, passed
+from bayeszoo.foundation.gate import arrays_in, at_most, check_draws, failures, longer_may_help, passed
 from bayeszoo.inference.labels.symmetry import label_free
 from bayeszoo.inference.problem import Outcome, Problem
 
@@ -74,20 +74,19 @@ def _attempt(problem: Problem, draws: int, chains: int, threshold: float, coarse
         if coarse is None:
             coarse = _sample(declared, draws, chains, threshold, problem.seed())
         tree = _sample(declared, draws, chains, _finer(threshold), problem.seed())
-    posterior = tree["posterior"].to_dataset()
-    free = label_free(problem.model, {name: posterior[name].to_numpy() for name in names}, problem.observed)
+    every = arrays_in(tree, "posterior")
+    posterior = {name: every[name] for name in names}
+    free = label_free(problem.model, posterior, problem.observed)
     evidence, before = _log_evidence(tree), _log_evidence(coarse)
     spread = float(evidence.std(ddof=1)) if chains > 1 else math.nan
     shift = _log_mean(evidence) - _log_mean(before)
-    of_draws = signals.unless_stopped(
-        lambda: check_draws(problem.density.moving(posterior[names]) if free is None else free)
-    )
+    of_draws = signals.unless_stopped(lambda: check_draws(problem.density.moving(posterior) if free is None else free))
     of_evidence = [
         at_most("evidence_spread", spread, MAX_EVIDENCE_SD),
         at_most(TEMPERING, abs(shift), MAX_EVIDENCE_SD),
     ]
     outcome = Outcome(
-        {name: posterior[name].to_numpy() for name in names},
+        posterior,
         f"PyMC SMC {version('pymc')}",
         [*(of_draws or []), *of_evidence],
         {
