@@ -12,10 +12,11 @@ from bayeszoo.contract.check import applicable, run_identity, source_checks
 from bayeszoo.contract.sampler import point_mass_checks, sampler_checks
 from bayeszoo.data.read import example
 from bayeszoo.model import find as zoo
-from bayeszoo.model.capabilities import LogConcave, PointMasses, has_vectors, is_exact
+from bayeszoo.model.capabilities import LogConcave, PointMasses, has_few_outer, has_vectors, is_exact
 
 MODELS = zoo.names()
 EXACT = [name for name in MODELS if is_exact(zoo.find(name)) and not has_vectors(zoo.find(name))]
+EXACT_IN_SMALL = [name for name in MODELS if has_few_outer(zoo.find(name))]
 QUICK = {
     "row_order": tuple(name for name in MODELS if name != "gaussian_process"),
     "simulator": ("beta_bernoulli", "normal_gamma"),
@@ -90,7 +91,9 @@ def test_source(name, cases_for):
     assert [str(check) for check in checks if not check.passed] == []
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=slow_if_costly(name, "NUTS")) for name in EXACT])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=slow_if_costly(name, "NUTS")) for name in [*EXACT, *EXACT_IN_SMALL]]
+)
 def test_sampler_against_exact(name):
     model = zoo.find(name)
     checks = (point_mass_checks if issubclass(model, PointMasses) else sampler_checks)(model, None, seed=1)

@@ -10,6 +10,7 @@ from sklearn.neural_network import MLPRegressor
 import bayeszoo as bz
 from bayeszoo.contract.case import Case
 from bayeszoo.contract.check import IDENTITIES, run_identity
+from bayeszoo.contract.sampler import sampler_checks
 from bayeszoo.likelihoods.loops.network import network_value_and_gradient
 from bayeszoo.model.integration import integrate
 from bayeszoo.results.stored import Fit
@@ -192,6 +193,14 @@ BUGS = {
 def test_the_identity_sees_the_bug(function):
     identity = next(own for own in IDENTITIES if own.function == function)
     assert not run_identity(identity, Case(BUGS[function](H=2, **FIELDS), bz.read(Network, ROWS))).passed
+
+
+@pytest.mark.slow  # samples, and integrates
+def test_nuts_of_another_density_is_seen_by_quadrature():
+    """The marginal density that NUTS samples has a prior of its own; the exact answer has the model's."""
+    wrong = bug(marginalized=lambda self, data: Network.marginalized(replace(self, V0=self.V0 / 100), data))
+    found = {check.name: check.passed for check in sampler_checks(wrong(H=1, **FIELDS), bz.read(Network, ROWS), 0)}
+    assert not found["NUTS against quadrature: largest |z|"]
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from bayeszoo.errors import InputError
 from bayeszoo.foundation.gate import Check
 from bayeszoo.model import find as zoo
 from bayeszoo.model.base import fields_of
-from bayeszoo.model.capabilities import CAPABILITIES, PointMasses, has_vectors, is_exact
+from bayeszoo.model.capabilities import CAPABILITIES, PointMasses, has_few_outer, has_vectors, is_exact
 from tests.refusals import raises
 
 MODELS = zoo.builtin_names()
@@ -22,6 +22,7 @@ SAMPLER |= {"power: |z| of sd x 1.1", "power: |z| of mean + 0.2 sd"}
 GIBBS = {"Gibbs: failed gate checks", "Gibbs: largest |z|", "Gibbs: |z| of the mean log density"}
 GIBBS |= {"power: |z| of a tenth of the draws at 0", "power: |z| of sd x 1.1"}
 BY_ENUMERATION = {GATE, "NUTS against enumeration: largest |z|", "power: |z| of label-free quantities + 0.2 sd"}
+BY_QUADRATURE = {GATE, "NUTS against quadrature: largest |z|", "power: |z| of label-free quantities + 0.2 sd"}
 GIBBS_BY_ENUMERATION = {"Gibbs: failed gate checks", "Gibbs against enumeration: largest |z|"}
 
 
@@ -41,6 +42,7 @@ def test_every_model_has_a_card_that_passed_the_checks_that_apply_now(name):
     assert [by for by in card.made_by if by not in ("source", "sampler")] == identities
     reference = {
         (lambda model: is_exact(model) and not has_vectors(model)): SAMPLER,
+        has_few_outer: BY_QUADRATURE,
         CAPABILITIES["Enumerable"]: BY_ENUMERATION,
     }
     expected = [names for applies, names in reference.items() if applies(model)]

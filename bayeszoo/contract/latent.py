@@ -17,12 +17,10 @@ import numpy as np
 from bayeszoo.compile.density import Density
 from bayeszoo.contract.case import Case, case_of
 from bayeszoo.contract.identities import lowest_ks, relative
-from bayeszoo.contract.sampler import MAX_Z
+from bayeszoo.contract.sampler import label_free_checks
 from bayeszoo.data.inputs import Series, starts
 from bayeszoo.data.inputs.sequences.series import SEQUENCE
 from bayeszoo.errors import NumericalError
-from bayeszoo.fit import fit, uninterrupted
-from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import Check, at_least, at_most
 from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.foundation.optimize import MAX_DISTANCE, Gradient, curvature, describe
@@ -33,10 +31,9 @@ from bayeszoo.inference.methods.enumeration import Enumeration, most_rows
 from bayeszoo.inference.starts import SIMPLEXES
 from bayeszoo.model import fields
 from bayeszoo.model.base import Model
-from bayeszoo.model.capabilities import EM, Conditional, Gibbs, Variational, rows_have_parameters
+from bayeszoo.model.capabilities import EM, Conditional, Variational, rows_have_parameters
 from bayeszoo.model.density import log_density
 from bayeszoo.model.many_files.rows import restricted, together
-from bayeszoo.results.stored import Fit
 
 FEW = 5  # rows of excerpts whose assignments are all enumerated
 FEW_WORDS = 12  # words of these excerpts, if each has a latent variable
@@ -300,36 +297,5 @@ def simulation_based(case: Case) -> Check:
 def sampler_checks(model: Model | type[Model], data: object, seed: int) -> list[Check]:
     """Compare NUTS, and Gibbs sampling, with enumeration of a few rows, in quantities that do not depend on labels."""
     head = excerpt(case_of(model, data, seed))
-    exact = Enumeration.of(head.model, head.data).draw((4, 5000), head.rng)
-    reference = head.model.invariants(exact, head.data)
-    distorted = {name: values[:, :1000] + 0.2 * values.std() for name, values in reference.items()}
-    samplers = {"NUTS": "nuts", **({"Gibbs": "gibbs"} if isinstance(head.model, Gibbs) else {})}
-    return [
-        *(check for sampler in samplers.items() for check in _against(reference, head, *sampler, seed)),
-        at_least("power: |z| of label-free quantities + 0.2 sd", _largest_z(distorted, reference), MAX_Z),
-    ]
-
-
-def _against(reference: Params, head: Case, name: str, method: str, seed: int) -> list[Check]:
-    """Check that a sampler passes the gate, and that its draws agree with the reference."""
-    fitted = Fit(uninterrupted(fit(head.model, dict(head.data), method, seed=seed, groups=())))
-    # if labels have a meaning, the fit has not computed the label-free quantities
-    sampled = fitted.draws("invariants") or head.model.invariants(fitted.draws(), head.data)
-    return [
-        at_most(" ".join([f"{name}: failed gate checks", *fitted.failed]), len(fitted.failed), 0),
-        at_most(f"{name} against enumeration: largest |z|", _largest_z(sampled, reference), MAX_Z),
-    ]
-
-
-def _largest_z(sampled: Params, reference: Params) -> float:
-    """Return the largest error of a quartile of any quantity, in Monte Carlo errors of both sides."""
-    errors = []
-    for name in reference:
-        drawn, expected = np.asarray(sampled[name]), np.asarray(reference[name])
-        for q in (0.25, 0.5, 0.75):
-            mcse = [diagnostics.mcse(values, "quantile", q) for values in (drawn, expected)]
-            difference = np.quantile(drawn, q, axis=(0, 1)) - np.quantile(expected, q, axis=(0, 1))
-            same = np.abs(difference) <= 1e-6 * np.maximum(1.0, np.abs(expected).max())  # of probabilities near 0 or 1
-            with np.errstate(divide="ignore", invalid="ignore"):
-                errors.append(np.max(np.where(same, 0.0, np.abs(difference) / np.hypot(*mcse))))
-    return float(np.max(errors))
+    exact = Enumeration.of(head.model, head.data)
+    return label_free_checks(head, exact.draw((4, 5000), head.rng), "enumeration", seed)

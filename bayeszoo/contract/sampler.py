@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from bayeszoo.contract.case import Case, case_of, closed_case, real_data
+from bayeszoo.contract.case import Case, case_of, closed_case, real_data, with_few_outer
 from bayeszoo.distributions.posterior import QUANTILES, Marginal
 from bayeszoo.fit import fit, uninterrupted
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import Check, at_least, at_most
+from bayeszoo.foundation.named import Params
 from bayeszoo.model.base import Model
-from bayeszoo.model.capabilities import Conditional, Gibbs
+from bayeszoo.model.capabilities import Conditional, Gibbs, exchangeable_axis
 from bayeszoo.results.stored import Fit
 
 MAX_Z = 4.4  # two-sided level 1e-5 for one standard normal number
@@ -24,10 +25,12 @@ MAX_MCSE = {"mean": 0.1, "sd": 0.1, "q025": 0.2, "median": 0.2, "q975": 0.2}
 
 def sampler_checks(model: Model | type[Model], data: object, seed: int) -> list[Check]:
     """Compare NUTS with the closed form (layer 2), and show that the comparison would detect a wrong sampler."""
-    case = closed_case(model, seed) if data is None else case_of(model, data)
+    case = closed_case(model, seed) if data is None else with_few_outer(case_of(model, data))
     if not case.is_closed:
         return []
     posterior = case.posterior
+    if exchangeable_axis(case.model) is not None:
+        return label_free_checks(case, posterior.rvs((4, 5000), case.rng), "quadrature", seed)
     # sampling two or three outer parameters is fast, and their tails are long
     length = 2000 if isinstance(case.model, Conditional) else 1000
     tree = uninterrupted(fit(case.model, case.data, "nuts", seed=seed, groups=(), draws=length))
@@ -54,6 +57,42 @@ def _gibbs_checks(case: Case, seed: int) -> list[Check]:
         at_most("Gibbs: largest |z|", largest_z(draws, case.posterior), MAX_Z),
         at_most("Gibbs: |z| of the mean log density", abs(joint_z(draws, case.posterior, case.rng)), MAX_Z),
     ]
+
+
+def label_free_checks(case: Case, exact: Params, standard: str, seed: int) -> list[Check]:
+    """Compare NUTS, and Gibbs sampling, with exact draws, in quantities that do not depend on labels."""
+    reference = case.model.invariants(exact, case.data)
+    distorted = {name: values[:, :1000] + 0.2 * values.std() for name, values in reference.items()}
+    samplers = {"NUTS": "nuts", **({"Gibbs": "gibbs"} if isinstance(case.model, Gibbs) else {})}
+    return [
+        *(check for sampler in samplers.items() for check in _against(reference, standard, case, *sampler, seed)),
+        at_least("power: |z| of label-free quantities + 0.2 sd", largest_quartile_z(distorted, reference), MAX_Z),
+    ]
+
+
+def _against(reference: Params, standard: str, case: Case, name: str, method: str, seed: int) -> list[Check]:
+    """Check that a sampler passes the gate, and that its draws agree with the reference."""
+    fitted = Fit(uninterrupted(fit(case.model, dict(case.data), method, seed=seed, groups=())))
+    # if labels have a meaning, the fit has not computed the label-free quantities
+    sampled = fitted.draws("invariants") or case.model.invariants(fitted.draws(), case.data)
+    return [
+        at_most(" ".join([f"{name}: failed gate checks", *fitted.failed]), len(fitted.failed), 0),
+        at_most(f"{name} against {standard}: largest |z|", largest_quartile_z(sampled, reference), MAX_Z),
+    ]
+
+
+def largest_quartile_z(sampled: Params, reference: Params) -> float:
+    """Return the largest error of a quartile of any quantity, in Monte Carlo errors of both sides."""
+    errors = []
+    for name in reference:
+        drawn, expected = np.asarray(sampled[name]), np.asarray(reference[name])
+        for q in (0.25, 0.5, 0.75):
+            mcse = [diagnostics.mcse(values, "quantile", q) for values in (drawn, expected)]
+            difference = np.quantile(drawn, q, axis=(0, 1)) - np.quantile(expected, q, axis=(0, 1))
+            same = np.abs(difference) <= 1e-6 * np.maximum(1.0, np.abs(expected).max())  # of probabilities near 0 or 1
+            with np.errstate(divide="ignore", invalid="ignore"):
+                errors.append(np.max(np.where(same, 0.0, np.abs(difference) / np.hypot(*mcse))))
+    return float(np.max(errors))
 
 
 def point_mass_checks(model: Model | type[Model], data: object, seed: int) -> list[Check]:

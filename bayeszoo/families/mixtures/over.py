@@ -46,7 +46,7 @@ HIGH = 0.99
 """Level of the quantile of alpha's prior at which the truncation error is reported."""
 _DRAWN = 10_000
 SWEEPS = 5
-"""Most sweeps over the rows per draw of alpha, which costs as much as one sweep."""
+"""Sweeps over the rows per draw of alpha, which costs as much as several."""
 
 
 @dataclass(frozen=True)
@@ -218,14 +218,17 @@ class ConcentrationChain(SplitMergeChain):
     """Clusters given alpha, in turn with alpha given the clusters, by slice sampling of its coordinate."""
 
     def __init__(self, base: DirichletProcessMixture, prior: Prior, data: Arrays, rng: np.random.Generator) -> None:
-        self._of_alpha, self._alpha = prior, float(base.alpha)
+        self._of_alpha, self._alpha, self._swept = prior, float(base.alpha), 0
         super().__init__(base.prior(data), data, base.vb_start(data, rng).q, rng)
 
     def sweep(self, times: int, power: float = 1.0) -> None:
-        """Draw the clusters of the rows, and alpha, in N sweeps."""
-        for done in range(0, times, SWEEPS):
-            super().sweep(min(SWEEPS, times - done), power)
-            self._draw_alpha()
+        """Draw the clusters of the rows in N sweeps, and alpha after every fifth."""
+        while times > 0:
+            ahead = min(SWEEPS - self._swept, times)
+            super().sweep(ahead, power)
+            self._swept, times = (self._swept + ahead) % SWEEPS, times - ahead
+            if not self._swept:
+                self._draw_alpha()
 
     def _draw_alpha(self) -> None:
         K = len(self._prior.weights.alpha)
