@@ -57,6 +57,7 @@ from bayeszoo.inference.methods.enumeration import enumerate_posterior
 from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.chunks import read_chunks
 from bayeszoo.model.find import find, names
+from bayeszoo.model.incomplete import Incomplete, read_incomplete
 from bayeszoo.model.many_files.accumulate import accumulate
 from bayeszoo.model.many_files.read_files import read_files
 from bayeszoo.model.many_files.rows import FileRows
@@ -114,7 +115,7 @@ from bayeszoo.tools.trees import trees
 __all__ = ["Caution", "InputError", "Interrupted", "NumericalError", "Untrustworthy"]
 # Data, models and functions of families.
 __all__ += ["Accumulated", "Data", "Example", "FileRows", "accumulate", "example", "find", "names", "over", "read"]
-__all__ += ["read_chunks", "read_files", "suggest", "weight_priors"]
+__all__ += ["Incomplete", "read_chunks", "read_files", "read_incomplete", "suggest", "weight_priors"]
 __all__ += ["identified", "ngrams", "orders", "pagerank", "polynomials", "stationary", "subsets", "vowel_or_consonant"]
 # Fits: made, judged, read and stored.
 __all__ += ["Check", "enumerate_posterior", "extend", "fit", "gate", "load", "save", "stream", "summarize", "update"]

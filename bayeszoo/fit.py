@@ -21,7 +21,7 @@ from bayeszoo.foundation.progress import ProgressLine, Reporter
 from bayeszoo.foundation.streams import stream
 from bayeszoo.inference.engine.inner import require_room, with_inner
 from bayeszoo.inference.problem import Outcome, Problem
-from bayeszoo.model.accumulated import Accumulated
+from bayeszoo.model.accumulated import Accumulated, rows_of
 from bayeszoo.model.base import Model, chosen_by_data, fields_of, number_of_parameters
 from bayeszoo.model.capabilities import (
     CAPABILITIES,
@@ -33,13 +33,15 @@ from bayeszoo.model.capabilities import (
     is_exact,
     rows_have_parameters,
 )
+from bayeszoo.model.incomplete import Incomplete
 from bayeszoo.model.many_files.rows import METHODS as METHODS_OF_FILES
 from bayeszoo.model.many_files.rows import FileRows
 from bayeszoo.model.quadrature_limits import beyond_quadrature
 from bayeszoo.results.arviz_groups import extend_unless_stopped
 from bayeszoo.results.assemble import assemble
 from bayeszoo.results.caveats import warn
-from bayeszoo.results.stored import Fit
+from bayeszoo.results.completed import fit_completed, number_of_tables
+from bayeszoo.results.stored import Fit, dumps
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -110,10 +112,10 @@ def fit(
     ----------
     model : Model or its class
         An instance, whose fields are the prior; of a class the weakly informative prior for these data is taken.
-    data : Data, Accumulated, FileRows or anything that `read` takes, optional
+    data : Data, Accumulated, FileRows, Incomplete or anything that `read` takes, optional
         By default the model's own first real data set. What `accumulate` made of a file in chunks has no rows: the fit
         then has no leave-one-out scores. Nor has one to what `read_files` made of many files, by "em", "vb", "map" or
-        "mle".
+        "mle"; nor one to rows with empty cells, of `read_incomplete`, by "exact" or a sampler.
     method : str
         How to fit, one of `METHODS`: "exact", "enumerate", "mle", "map", "mean", "em", "vb", "online_vb",
         "laplace", "advi", "fullrank_advi", "nuts", "gibbs", "smc".
@@ -130,7 +132,8 @@ def fit(
     **options
         Of the method: ``draws`` and ``chains`` of all that draw; ``tune`` and ``extend`` of NUTS and Gibbs,
         ``target_accept`` and ``sampler`` of NUTS, ``thin`` of Gibbs; ``threshold`` of SMC; ``restarts`` of EM and VB,
-        ``estimate`` of EM.
+        ``estimate`` of EM. Of rows with empty cells also ``tables``, the number of tables that are completed, by
+        default 400 for "exact" and 100 for samplers.
 
     Returns
     -------
@@ -182,6 +185,10 @@ def fit_sharing(
         raise InputError(
             f"fit needs a model, got {kind.__name__}", "not_a_model", hint="write bz.find(name), or bz.find(name)(...)"
         )
+    if isinstance(data, Incomplete):
+        if groups:  # which are of rows
+            rows_of(data)
+        return _fit_completed(model, data, method, seed, reporter, options)
     run, effective = _function(kind, method), options_of(kind, method, options)
     seed = as_seed(seed)
     model, checked = _with_prior(model, data)
@@ -198,6 +205,31 @@ def fit_sharing(
             problem.reporter.phase("log likelihood and replicates (groups of ArviZ)")
             extend_unless_stopped(tree, groups)
         return tree
+
+
+def _fit_completed(
+    model: Model | type[Model],
+    data: Incomplete,
+    method: str,
+    seed: int | np.random.Generator | None,
+    reporter: Reporter,
+    options: Options,
+) -> xr.DataTree:
+    """Fit tables whose empty cells are drawn, and pool the fits."""
+    seed, of_tables = as_seed(seed), {name: value for name, value in options.items() if name != "tables"}
+    check_method(model if isinstance(model, type) else type(model), method)
+    tables = number_of_tables(options.get("tables"), METHODS[method].kind)
+    model, checked = _with_prior(model, data)
+    assert isinstance(checked, Incomplete)
+
+    def fit_table(table: Data) -> xr.DataTree:
+        return uninterrupted(fit_sharing({}, model, table, method, seed, Reporter(), (), of_tables))
+
+    rng = stream(seed, model.name, fields_of(model), checked.digest, "imputation")
+    with closing(reporter):
+        tree = fit_completed(model, checked, fit_table, tables, rng, reporter)
+    tree.attrs["options"] = dumps({**options_of(type(model), method, of_tables), "tables": tables})
+    return tree
 
 
 def _assembled(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options: Options) -> xr.DataTree:
@@ -234,7 +266,7 @@ def _with_prior(model: Model | type[Model], data: object) -> tuple[Model, Data |
     """Return the model and its data; of a class the model with the weakly informative prior, which a note says."""
     if isinstance(model, Model):
         return model, as_data(model, data)
-    if isinstance(data, FileRows):
+    if isinstance(data, FileRows | Incomplete):
         weak = model.weak_given(data.sample, {})
         data.require(weak)
         notes = (f"priors are scaled to {data.which}",) if chosen_by_data(weak, ()) else ()
@@ -269,6 +301,9 @@ def usual_method(model: Model, data: Data | Accumulated) -> tuple[str, str]:
     where exact answers are usual, it takes data that they do not.
     """
     usual = default_method(type(model))
+    if isinstance(data, Incomplete) and "exact" in methods_for(type(model)):
+        usual = "nuts" if beyond_quadrature(model, data.sample) else "exact"
+        return usual, f"many completed tables are fitted: by {usual}"
     may_sample = usual == "exact" and "nuts" in methods_for(type(model))
     if may_sample and isinstance(data, Data) and (why := beyond_quadrature(model, data)):
         return "nuts", f"{why}: sampled by nuts"

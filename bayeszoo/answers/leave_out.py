@@ -287,7 +287,7 @@ def dealt(weights: np.ndarray, folds: int, seed: int) -> np.ndarray:
 
 def _rows_of(data: object) -> Arrays:
     if isinstance(data, Accumulated):
-        raise NoScore(f"this needs the {data.rows} rows, and only their statistics were kept", "needs_rows")
+        raise NoScore(f"this needs the {data.rows} rows, and {data.why_no_rows}", "needs_rows")
     return cast(Arrays, data)
 
 

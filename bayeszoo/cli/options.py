@@ -23,6 +23,7 @@ from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import Model, chosen_by_data
 from bayeszoo.model.capabilities import Conditional, Sufficient
 from bayeszoo.model.chunks import ROWS, first_chunk
+from bayeszoo.model.incomplete import Incomplete, read_incomplete
 from bayeszoo.model.many_files import cluster
 from bayeszoo.model.many_files.accumulate import accumulate
 from bayeszoo.model.many_files.files import paths_of
@@ -145,7 +146,8 @@ class TableOptions:
     encoding: Annotated[str, _help("Encoding of a text file.")] = "utf-8"
     header: Annotated[bool, _help("Whether the first line names the columns.")] = True
     missing: Annotated[
-        Literal["refuse", "drop", "mask"], _help("Missing values: refused, rows dropped, or masked (unknown).")
+        Literal["refuse", "drop", "mask", "impute"],
+        _help("Missing values: refused, rows dropped, masked (unknown), or, by fit, drawn in features (impute)."),
     ] = "refuse"
 
     def read(self, model: type[Model], path: str | None, **more: Any) -> Data:
@@ -157,6 +159,15 @@ class TableOptions:
             changed = next(k for k, v in asdict(self).items() if v != getattr(default, k))
             raise InputError(f"--{changed} goes with DATA", "option_needs_data")
         return _noted(example(model, self.example, scale=self.scale))
+
+    def read_incomplete(self, model: type[Model], path: str | None) -> Incomplete:
+        """Read the user's table, whose features may have empty cells, and print the notes about it."""
+        if path is None:
+            raise InputError("--missing goes with DATA", "option_needs_data")
+        options = {name: value for name, value in self.of_reading().items() if name != "missing"}
+        incomplete = read_incomplete(model, path, **options)
+        _noted(incomplete)
+        return incomplete
 
     def of_reading(self) -> dict[str, Any]:
         """Return the options for reading the user's table."""
@@ -359,6 +370,7 @@ class MethodOptions:
     target_accept: Annotated[float | None, _help("Target acceptance statistic (nuts).")] = None
     sampler: Annotated[Literal["nutpie", "pymc"] | None, _help("Which sampler (nuts).")] = None
     extend: Annotated[bool | None, _help("Whether to run longer when the gate fails (nuts, gibbs, smc).")] = None
+    tables: Annotated[int | None, _help("Completed tables of --missing impute: 400 (exact), or 100.")] = None
     threshold: Annotated[float | None, _help("Effective share of particles that a tempering step keeps (smc).")] = None
     thin: Annotated[int | None, _help("Sweeps between the draws of a chain (gibbs).")] = None
 

@@ -29,7 +29,7 @@ from bayeszoo.errors import InputError
 from bayeszoo.foundation.named import Options
 
 _DEFAULTS = {"missing": "refuse", "delimiter": None, "decimal": ".", "encoding": "utf-8", "header": True}
-_ROWLESS = {"Accumulated": "only their statistics were kept", "FileRows": "they are in files"}
+_ROWLESS = {"Accumulated": "only statistics were kept", "FileRows": "they are in files", "Incomplete": "some have gaps"}
 
 
 @dataclass(frozen=True)
@@ -258,7 +258,7 @@ def _read(
     arguments = reading_of(inputs, source, {**form, "missing": missing, **options})
     reading = {} if new or like is not None else arguments  # new rows need the fit as well
     if not options and isinstance(source, Mapping) and inputs.is_canonical(source):
-        data = _data(inputs.canonical(source, missing), type(source).__name__, inputs, new, reading)
+        data = data_of(inputs.canonical(source, missing), type(source).__name__, inputs, new, reading)
         return _checked_again(data, inputs, new, like)
     if source is None:
         table, defaults = example_table(model, None)
@@ -272,10 +272,10 @@ def _read(
     reading |= labels_of_rows(table, parsed) if isinstance(inputs, Series) and reading else {}
     name = table.name or type(source).__name__
     del table  # before the arrays are copied
-    return _data(parsed, name, inputs, new, reading)
+    return data_of(parsed, name, inputs, new, reading)
 
 
-def _data(parsed: Parsed, name: str, inputs: Inputs, new: bool, reading: Options) -> Data:
+def data_of(parsed: Parsed, name: str, inputs: Inputs, new: bool, reading: Options) -> Data:
     """Return the parsed data, with their row numbers in the table."""
     reading = reading | ({} if parsed.outcomes is None else {OUTCOMES: list(parsed.outcomes)}) | parsed.reading
     data = Data(parsed.arrays, name, parsed.columns, parsed.notes, (inputs, new), reading)

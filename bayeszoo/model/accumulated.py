@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -32,6 +32,11 @@ class Accumulated:
     notes: tuple[str, ...] = ()  # changes made to the rows, and remarks about them
     probe: Data | None = None  # a few rows, to compare another model's statistics with these
     reading: Mapping[str, Any] = field(default_factory=dict)  # as `Data.reading`, with ``rows`` read at a time
+
+    why_no_rows: ClassVar[str] = "only their statistics were kept"
+    """Why there are no complete rows at once, for messages."""
+    hint: ClassVar[str | None] = None
+    """What to do for an answer that needs them."""
 
     def __repr__(self) -> str:
         """Name the statistics, the number of rows, the file and the model."""
@@ -73,12 +78,7 @@ def sufficient(model: Model) -> Sufficient[Any]:
 def rows_of(data: Data | Accumulated) -> Data:
     """Return the rows, or raise `InputError` if they were not kept."""
     if isinstance(data, Accumulated):
-        if data.stats is None:
-            hint = "read all rows with bz.read"
-            raise InputError(
-                f"this needs the {data.rows} rows together, and they are kept file by file", "needs_rows", hint=hint
-            )
-        raise InputError(f"this needs the {data.rows} rows, and only their statistics were kept", "needs_rows")
+        raise InputError(f"this needs the {data.rows} rows, and {data.why_no_rows}", "needs_rows", hint=data.hint)
     return data
 
 
@@ -88,8 +88,10 @@ def like_of(data: Data | Accumulated) -> Data:
 
 
 def stats_of(model: Model, data: Data | Accumulated) -> Any:
-    """Return a model's statistics of the data."""
-    return data.stats if isinstance(data, Accumulated) else sufficient(model).statistics(data)
+    """Return a model's statistics of the data; rows with empty cells have none."""
+    if isinstance(data, Accumulated) and not (data.stats is None and isinstance(model, Sufficient)):
+        return data.stats
+    return sufficient(model).statistics(rows_of(data))
 
 
 def arrays_of(stats: Stats | None) -> dict[str, np.ndarray]:

@@ -19,6 +19,7 @@ from bayeszoo.model.accumulated import Accumulated, arrays_of
 from bayeszoo.model.base import Model, fields_of
 from bayeszoo.model.fields import hyperparameters, text
 from bayeszoo.model.find import names_a_file, own_file
+from bayeszoo.model.incomplete import Incomplete
 from bayeszoo.model.over_fields import OverFields
 from bayeszoo.plots.graph import declared, draw
 from bayeszoo.report.blocks import Block, Choice, Code, Folded, Section, TableBlock, Words, picture, skipping, table
@@ -123,12 +124,14 @@ def _data(data: Data | Accumulated, inputs: Inputs) -> TableBlock:
     """Describe the columns of the table, or the arrays of statistics that were kept, as pandas does."""
     import pandas as pd
 
-    arrays = inputs.table(data) if isinstance(data, Data) else arrays_of(data.stats)
+    rows_kept = data.holed if isinstance(data, Incomplete) else data if isinstance(data, Data) else None
+    arrays = arrays_of(cast(Accumulated, data).stats) if rows_kept is None else inputs.table(rows_kept)
     shown = list(arrays.items())[:_COLUMNS_SHOWN]
     each = pd.DataFrame([pd.Series(np.ravel(values)).describe() for _, values in shown])
     described = each.reindex(columns=list(_DESCRIBED)).dropna(axis=1, how="all")
     figures = described.to_numpy().tolist()
-    note = "" if isinstance(data, Data) else ", of which statistics were kept"
+    note = ", some with empty cells" if isinstance(data, Incomplete) else ""
+    note = ", of which statistics were kept" if rows_kept is None else note
     caption = f"The data: {data.rows} row{'s' * (data.rows != 1)}{note}, from {data.source or 'arrays'}"
     caption += f"; the first {len(shown)} of {len(arrays)} columns" if len(arrays) > len(shown) else ""
     rows = [[name, data.columns.get(name, ""), *cells] for (name, _), cells in zip(shown, figures, strict=True)]
@@ -193,7 +196,7 @@ def python(fits: Sequence[Fit]) -> str:
         fields = "".join(f"    {name}={value!r},\n" for name, value in fit.fields.items())
         code = f"M = bz.find({_name(type(fit.model))!r})\nmodel = M(\n{fields})\n{_data_line(fit)}"
         lines += [code] * (code != before)
-        before, defaults = code, defaults_of(type(fit.model), fit.method)
+        before, defaults = code, {**defaults_of(type(fit.model), fit.method), "tables": None}
         options = {name: value for name, value in fit.options.items() if value != defaults.get(name, value)}
         how = _keywords({"method": fit.method, "seed": int(fit.tree.attrs["seed"]), **options})
         lines.append(f"fits.append(bz.fit(model, data, {how}))")
@@ -220,8 +223,10 @@ def _data_line(fit: Fit) -> str:
     if reading.get("from") == "example" and options and source in examples:
         return f"data = bz.example(M, {examples[source]!r}, {_keywords(options)})"
     place = repr(source) if reading.get("from") == "file" else "..."
-    words = ["M", place, *filter(None, [_keywords(options)])]
-    line = f"data = bz.read({', '.join(words)})"
+    drawn = isinstance(fit.observed, Incomplete)
+    taken = {name: value for name, value in options.items() if not (drawn and name == "missing")}
+    words = ["M", place, *filter(None, [_keywords(taken)])]
+    line = f"data = bz.{'read_incomplete' if drawn else 'read'}({', '.join(words)})"
     return f"{line}  # the arrays that were given, SHA-256 {fit.data_digest}" if "..." in words else line
 
 

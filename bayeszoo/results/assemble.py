@@ -61,7 +61,7 @@ def assemble(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options
     if labels is not None and isinstance(model, Symmetric):
         axes = {**dims, **dict.fromkeys(("permutation", "sign"), (str(model.exchangeable_axis()),))}
         of_labels = _of_labels(model, outcome.draws, problem.observed, labels)
-        groups = {name: _variables(values, ("chain", "draw"), axes, coords) for name, values in of_labels.items()}
+        groups = {name: as_dataset(values, ("chain", "draw"), axes, coords) for name, values in of_labels.items()}
         outcome = _relabelled(outcome, labels)
     groups = {**_groups(problem, outcome, dims, coords), **groups}
     marginals: dict[str, Marginal] | None = None
@@ -75,7 +75,7 @@ def assemble(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options
             exact = _exact(marginals, dims, coords, quadrature.derived)
             groups["exact"] = exact.assign_attrs({"log_evidence": quadrature.log_evidence})
     try:
-        groups["derived"] = _variables(model.derived(outcome.draws), ("chain", "draw"), dims, coords)
+        groups["derived"] = as_dataset(model.derived(outcome.draws), ("chain", "draw"), dims, coords)
     except NumericalError as error:  # it need not exist at every point
         outcome = replace(outcome, facts={**outcome.facts, "derived_withheld": str(error)})
     tree = _tree(groups)
@@ -113,10 +113,10 @@ def _measured(
     }
     measured = measure(problem, draws, exact, lambda name: elements(variables[name]), outcome.facts)
     if measured.statistics:
-        statistics = _variables(measured.statistics, ("statistic",), dims, coords)
+        statistics = as_dataset(measured.statistics, ("statistic",), dims, coords)
         tree["reference"] = xr.DataTree(statistics.assign_coords(statistic=list(STATISTICS)))
     if measured.draws:
-        tree[REFERENCE_DRAWS] = xr.DataTree(_variables(measured.draws, ("chain", "draw"), dims, coords))
+        tree[REFERENCE_DRAWS] = xr.DataTree(as_dataset(measured.draws, ("chain", "draw"), dims, coords))
     return replace(outcome, checks=[*outcome.checks, *measured.checks], facts={**outcome.facts, **measured.facts})
 
 
@@ -142,10 +142,10 @@ def _groups(
 ) -> dict[str, xr.Dataset]:
     """Return the groups of a method's outcome, and those of the data."""
     return {
-        "posterior": _variables(outcome.draws, ("chain", "draw"), dims, coords),
-        "sample_stats": _variables(outcome.sample_stats, ("chain", "draw")),
-        "optimization": _variables(outcome.optimization, ("iteration",)),
-        **_data_groups(problem.model, problem.observed),
+        "posterior": as_dataset(outcome.draws, ("chain", "draw"), dims, coords),
+        "sample_stats": as_dataset(outcome.sample_stats, ("chain", "draw")),
+        "optimization": as_dataset(outcome.optimization, ("iteration",)),
+        **data_groups(problem.model, problem.observed),
     }
 
 
@@ -192,12 +192,13 @@ def _checks_of_derived(tree: xr.DataTree, kind: str, discrete: Sequence[str]) ->
     return [replace(check, name=f"derived: {check.name}") for check in checks]
 
 
-def _variables(
+def as_dataset(
     values: Mapping[str, np.ndarray],
     leading: tuple[str, ...],
     dims: Mapping[str, tuple[str, ...]] | None = None,
     coords: Mapping[str, Any] | None = None,
 ) -> xr.Dataset:
+    """Return arrays as a dataset; axes after the leading ones are named by ``dims``, and have labels in ``coords``."""
     dims = dims or {}
     arrays = {}
     for name, value in values.items():
@@ -210,22 +211,22 @@ def _variables(
     return dataset.assign_coords({dim: np.arange(dataset.sizes[dim]) for dim in counted})
 
 
-def _data_groups(model: Model, data: Data | Accumulated) -> dict[str, xr.Dataset]:
+def data_groups(model: Model, data: Data | Accumulated) -> dict[str, xr.Dataset]:
     """Split the data into observed variables and constants; labels are coordinates of the constants.
 
     Rows that were not kept are replaced by their statistics.
     """
     if isinstance(data, Accumulated):
-        return {"statistics": _variables(arrays_of(data.stats), ())}
+        return {"statistics": as_dataset(arrays_of(data.stats), ())}
     inputs = model.inputs
     outcome, labels = inputs.outcome(data), {name: data[name] for name in inputs.coords}
     observed = {name: values for name, values in data.items() if values is outcome}
     constants = {name: values for name, values in data.items() if values is not outcome and name not in labels}
     entries = {name: values for name, values in constants.items() if name in inputs.entries}
     of_rows = {name: values for name, values in constants.items() if name not in entries}
-    constant = _variables(of_rows, ("row",), inputs.dims, labels).assign_coords(labels)
-    constant = constant.merge(_variables(entries, ("entry",), inputs.dims))
-    outcomes = _variables(observed, ("row",), inputs.dims, labels)
+    constant = as_dataset(of_rows, ("row",), inputs.dims, labels).assign_coords(labels)
+    constant = constant.merge(as_dataset(entries, ("entry",), inputs.dims))
+    outcomes = as_dataset(observed, ("row",), inputs.dims, labels)
     if data.row_numbers is not None:
         outcomes = outcomes.assign_coords(row=data.row_numbers)
     return {"observed_data": outcomes, "constant_data": constant}
@@ -244,7 +245,7 @@ def _exact(
     for name, marginal in marginals.items():
         values = [marginal.mean(), marginal.std(), *(_quantile(marginal, q) for q in QUANTILES.values())]
         arrays[name] = np.array(values, dtype=np.float64)
-    return _variables(arrays, ("statistic",), dims, coords).assign_coords(statistic=["mean", "sd", *QUANTILES])
+    return as_dataset(arrays, ("statistic",), dims, coords).assign_coords(statistic=["mean", "sd", *QUANTILES])
 
 
 def _evidence(model: ClosedForm[Any], stats: Any) -> dict[str, float]:

@@ -255,7 +255,7 @@ _PLAIN: dict[str, Check] = {
     "declared_from": _is_line,
 }
 _PLAIN_IF_ANY: dict[str, Check] = {
-    "data_from": partial(_is_one_of, ("rows", "statistics")),
+    "data_from": partial(_is_one_of, ("rows", "statistics", "incomplete rows")),
     "statistics_digest": _is_digest,
     "command": _is_command,
     "prior": _is_line,

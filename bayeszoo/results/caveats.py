@@ -75,6 +75,9 @@ def next_step(fit: Fit) -> str:
         return ""
     if failed & {"chains", "draws"}:
         return "try --chains 4 --draws 1000"
+    if "tables" in fit.facts:
+        is_mixing = not any(name.startswith(("imputation", "completed")) for name in failed)
+        return f"try --tables {4 * int(fit.facts['tables'])}" if is_mixing else "try --missing drop"
     if failed == {AGREEMENT}:
         command = f"bayeszoo check {_named(fit)} {_same_data(fit)}".rstrip()
         return f"the density that was sampled or the closed form is wrong: try {command}"

@@ -11,6 +11,7 @@ import numpy as np
 from bayeszoo.distributions.integrated import InnerMarginal, alone
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.model.capabilities import PointEstimates, Sufficient
+from bayeszoo.model.incomplete import Incomplete
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import components_withheld, elements, is_of_components, listed
 
@@ -148,8 +149,8 @@ def modes(fit: Fit, quantities: Sequence[str]) -> xr.Dataset | None:
 
 
 def _closed_mode(fit: Fit) -> dict[str, float]:
-    model = fit.model
-    if not (isinstance(model, PointEstimates) and isinstance(model, Sufficient)):
+    model, has_rows = fit.model, not isinstance(fit.observed, Incomplete)
+    if not (isinstance(model, PointEstimates) and isinstance(model, Sufficient) and has_rows):
         return {}
     try:
         point = model.map(fit.stats)

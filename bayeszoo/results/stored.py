@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import weakref
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, cast
@@ -21,10 +21,11 @@ from bayeszoo.model.accumulated import Accumulated, digest_of, like_of, none_of_
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import ClosedForm, is_integrated
 from bayeszoo.model.find import OwnFile, builtin_names, find_again
+from bayeszoo.model.incomplete import INCOMPLETE, Incomplete
 from bayeszoo.model.integration import Integrated, integrate
 from bayeszoo.model.over import OVER
 from bayeszoo.results.attributes import check_fit, check_groups, parse
-from bayeszoo.results.own_groups import groups_of_data, numbers_of_rows, put_back
+from bayeszoo.results.own_groups import data_differ, groups_of_data, numbers_of_rows, put_back, require_data_of
 from bayeszoo.results.support import check_reference_draws, check_support
 
 if TYPE_CHECKING:
@@ -207,8 +208,8 @@ class Fit:
     @property
     def observed(self) -> Data | Accumulated:
         """The data, or their statistics; `InputError` if they do not match the stored digest."""
-        of_rows = self.tree.attrs.get("data_from") != "statistics"
-        compute = self._rows if of_rows else self._accumulated
+        others = {"statistics": self._accumulated, INCOMPLETE: self._incomplete}
+        compute = others.get(str(self.tree.attrs.get("data_from")), self._rows)
         return cast(Data | Accumulated, self._kept("observed", self._origin_of_arrays(), compute))
 
     @property
@@ -233,6 +234,8 @@ class Fit:
         return cast(Mapping[str, Any] | None, kept)
 
     def _closed_form(self) -> dict[str, Any] | None:
+        if self.tree.attrs.get("data_from") == INCOMPLETE:
+            return None
         if isinstance(self.model, ClosedForm):
             with suppress(NumericalError):
                 return {**self.model.posterior(self.stats), **self.model.derived_marginals(self.stats)}
@@ -255,6 +258,17 @@ class Fit:
         return (*self._origin_of_model(), *(self.tree.attrs.get(name) for name in names), arrays)
 
     def _rows(self) -> Data:
+        data = self._stored_rows()
+        require_data_of(self.model, data)
+        return data
+
+    def _incomplete(self) -> Incomplete:
+        data = self._stored_rows()
+        filled = {name: np.nan_to_num(values) if values.dtype.kind == "f" else values for name, values in data.items()}
+        require_data_of(self.model, Data(filled))
+        return Incomplete.of(self.model, data)
+
+    def _stored_rows(self) -> Data:
         if {*(self.parsed("data_names") if "data_names" in self.tree.attrs else ())} - {*self._stored_arrays()}:
             put_back(self.tree, self._memory["groups_of_data"][1])
         data = Data(
@@ -267,10 +281,7 @@ class Fit:
             row_numbers=numbers_of_rows(groups_of_data(self.tree)),
         )
         if data.digest != self.tree.attrs["data_digest"]:
-            raise _data_differ([name for name in self.parsed("data_names") or () if name not in data])
-        if not _are_data_of(self.model, data):
-            line = f"the data stored with the fit are no data of {self.model.name}"
-            raise InputError(line, "not_writable", hint="fit again, or ask who made the file")
+            raise data_differ([name for name in self.parsed("data_names") or () if name not in data])
         return data
 
     @property
@@ -339,27 +350,6 @@ class _Draws(dict[str, np.ndarray]):
 
     def __missing__(self, name: str) -> NoReturn:
         raise InputError(f"the fit has no draws of {name}", "no_draws", hint="fit again, or take all of its variables")
-
-
-def _data_differ(missing: Sequence[str]) -> InputError:
-    """Return the error that the stored data differ, or that PyMC has replaced them."""
-    if not missing:
-        line = "the data stored with the fit are not those that it was made from"
-        return InputError(line, "data_differ", hint="fit again")
-    return InputError(
-        f"the groups of the data lack {', '.join(missing)}: another tool has replaced them",
-        "data_differ",
-        hint="give PyMC a copy, pm.sample_posterior_predictive(tree.copy(deep=True)), or save the fit before",
-    )
-
-
-def _are_data_of(model: Model, data: Data) -> bool:
-    """Say whether data are canonical for the model's inputs; a forged file may have a matching digest."""
-    try:
-        again = model.inputs.canonical(data.arrays).arrays
-    except Exception:  # the arrays may have any type and shape
-        return False
-    return Data(again).digest == data.digest
 
 
 class _Identity:

@@ -114,7 +114,11 @@ def fit_command(
         files.probe(output, shown.overwrite)
     with closing(terminal.TerminalReporter()) as reporter, ExitStack() as cluster_lasts:
         rows: Data | Accumulated
-        if large == SMALL:
+        if large == SMALL and table.missing == "impute":
+            rows = table.read_incomplete(model, data)
+            prior_model = prior.model(model, rows.sample, rows.which)
+            rows = prior.noted(prior_model, rows, rows.which)
+        elif large == SMALL:
             rows = table.read(model, data)
             prior_model = prior.model(model, rows)
             rows = prior.noted(prior_model, rows)
@@ -123,7 +127,7 @@ def fit_command(
                 model, prior, data, large.chunk_rows, reporter, large.dask, cluster_lasts
             )
         if method is None:
-            is_plain = options.chosen.keys() <= {"draws", "chains"}
+            is_plain = options.chosen.keys() <= {"draws", "chains", "tables"}
             method, why = usual_method(prior_model, rows) if is_plain else (default_method(model), "")
             if why:
                 terminal.note(f"note: {why}")

@@ -130,6 +130,10 @@ class Inputs(ABC):
         """
         chosen = self._given(table, missing, options)
         parsed = self._parse_new(table, missing, chosen, like) if new else self._parse(table, missing, chosen, None)
+        return self._with_notes(parsed, table, new)
+
+    def _with_notes(self, parsed: Parsed, table: Table, new: bool = False) -> Parsed:
+        """Add the notes on the table, and on columns that are not used."""
         used = {name for names in parsed.columns.values() for name in names.split(", ")}
         unused = [name for name in _TELLING if name in self.options and name in table.columns and name not in used]
         notes = (f"{table[name]} is not used; use it with --{name} {name}" for name in unused)
@@ -149,9 +153,9 @@ class Inputs(ABC):
             hint = self.elsewhere.get(name, f"accepted are {', '.join(sorted(self.options))}")
             raise InputError(f"unknown option {shown(name)}", "unknown_option", hint=hint)
         if missing not in self.treatments:
-            raise InputError(
-                f"missing must be {' or '.join(map(repr, self.treatments))}, got {shown(missing)}", "wrong_type"
-            )
+            in_fits = "`bayeszoo fit` takes it, in Python bz.read_incomplete" if missing == "impute" else None
+            problem = f"missing must be {' or '.join(map(repr, self.treatments))}, got {shown(missing)}"
+            raise InputError(problem, "wrong_type", hint=in_fits)
         if not table.rows:
             raise InputError(f"no data rows in {table.name}" if table.name else "no data rows", "no_data")
         return {name: (names_in if name in self.lists else _one)(name, value) for name, value in chosen.items()}

@@ -13,6 +13,7 @@ import numpy as np
 from bayeszoo.data.inputs.base import Arrays, Inputs, Layout, Measured, Parsed, columns_of
 from bayeszoo.data.inputs.counts import Outcomes
 from bayeszoo.data.inputs.formula import FormulaCoding, coding_of
+from bayeszoo.data.inputs.holes import HOLES, refuse_options, with_holes
 from bayeszoo.data.inputs.labels import checked_labels, joined, label_array
 from bayeszoo.data.inputs.levels import Coding, Feature, asked_levels, products
 from bayeszoo.data.inputs.matrix import in_order_of, refuse_text
@@ -187,7 +188,8 @@ class WithFeatures(Inputs):
         if read and self.beside in sizes:
             self._refuse_together(outcome[0], read[0].values, sizes[self.beside])
         arrays = [*(outcomes.values for outcomes in read), *sizes.values(), *(feature.values for feature in features)]
-        values, notes = complete(columns, arrays, missing)
+        is_holed = missing == HOLES
+        values, notes = with_holes(columns, arrays, features) if is_holed else complete(columns, arrays, missing)
         is_whole = like is None and columns[0].before is None and self.beside not in beside  # not a part
         if is_whole and len(values[0]) > 1 and not np.ptp(values[0]):
             notes = (*notes, f"{columns[0]} is constant: {self.if_constant}")
@@ -206,6 +208,12 @@ class WithFeatures(Inputs):
             of_outcome.labels,
             coding=coding.plain,
         )
+
+    def parse_with_holes(self, table: Table, **options: Any) -> Parsed:
+        """Check a table whose features may lack values, NaN in their array; rows without an outcome are left out."""
+        chosen = self._given(table, "drop", options)
+        refuse_options(chosen)
+        return self._with_notes(self._parse(table, HOLES, chosen, None), table)
 
     @abstractmethod
     def _outcome(self, column: Column, options: Options, like: Arrays | None) -> Outcomes:

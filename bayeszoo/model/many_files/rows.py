@@ -48,6 +48,9 @@ class FileRows(Accumulated):
     drawn: np.ndarray  # numbers of the rows, or sequences, in the sample
     ends: np.ndarray  # cumulative numbers of rows at the end of each file
 
+    why_no_rows = "they are kept file by file"
+    hint = "read all rows with bz.read"
+
     def __repr__(self) -> str:
         """Name the number of rows, the files and the model."""
         return f"FileRows({self.rows} rows; from {self.source}; for {self.model.name})"
