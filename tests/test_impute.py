@@ -59,9 +59,9 @@ LIMITS = np.array([0.15, 0.1, 0.05])
 """Of a thousand tables: the mean of dependent cells has an error of some 0.03, their sd of 0.02 under heavy tails."""
 
 
-def test_drawn_cells_have_their_closed_form():
-    for seed in range(3):
-        assert (distances(*pairs(14, 8, seed)) < LIMITS).all()
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
+def test_drawn_cells_have_their_closed_form(seed):
+    assert (distances(*pairs(14, 8, seed)) < LIMITS).all()
 
 
 def without_parameter_draws(monkeypatch):
@@ -109,6 +109,7 @@ def of_slope(rows, **options):
     return tree["posterior"]["w"].to_numpy()[..., 1]
 
 
+@pytest.mark.slow  # fits two hundred tables
 def test_pooled_slope_is_that_of_the_factored_posterior(monkeypatch):
     y, x = pairs(100, 60)
     known = slopes_known(y, x, 100_000, np.random.default_rng(0))
@@ -127,13 +128,13 @@ def test_pooled_slope_is_that_of_the_factored_posterior(monkeypatch):
     assert attenuated.mean() < known.mean() - 3 * known.std()
 
 
-def holed(n=120, seed=5):
+def holed(n=120, seed=5, shares=(0.3, 0.2)):
     """Return a table of two correlated features with empty cells, levels and an outcome."""
     rng = np.random.default_rng(seed)
     a = rng.normal(size=n)
     b = 0.5 * a + rng.normal(size=n)
     table = {"y": 1 + 2 * a - b + rng.normal(size=n), "a": a, "b": b, "place": rng.choice(["north", "south"], n)}
-    for name, share in (("a", 0.3), ("b", 0.2)):
+    for name, share in zip("ab", shares, strict=True):
         table[name] = np.where(rng.random(n) < share, np.nan, table[name])
     return table
 
@@ -148,6 +149,7 @@ def completed(tree, table):
         yield filled
 
 
+@pytest.mark.slow  # fits a hundred tables, twice
 def test_pooled_moments_are_by_rubins_rules():
     table = holed()
     rows = bz.read_incomplete(REGRESSION, table)
@@ -183,21 +185,23 @@ def test_pooled_slopes_are_those_of_statsmodels():
     assert np.allclose(slopes.std(axis=0), peer.bse[1:], rtol=0.3)
 
 
+FEW = holed(shares=(0.1, 0.05))
+"""Few empty cells, of which forty tables are enough."""
+
+
 @pytest.fixture(scope="module")
 def fitted():
-    table = holed()
-    return bz.fit(REGRESSION, bz.read_incomplete(REGRESSION, table), "exact", seed=2, tables=100)
+    return bz.fit(REGRESSION, bz.read_incomplete(REGRESSION, FEW), "exact", seed=2, tables=40)
 
 
 def test_what_was_drawn_is_said(fitted):
     notes = " ".join(json.loads(fitted.attrs["notes"]))
-    table = holed()
-    counts = {name: int(np.isnan(table[name]).sum()) for name in ("a", "b")}
+    counts = {name: int(np.isnan(FEW[name]).sum()) for name in ("a", "b")}
     assert f"a {counts['a']}, b {counts['b']}" in notes
-    for word in ("jointly Gaussian", "missing at random", "100 completed tables", "rows without empty cells"):
+    for word in ("jointly Gaussian", "missing at random", "40 completed tables", "rows without empty cells"):
         assert word in notes
     assert fitted.attrs["kind"] == "sampled"
-    assert fitted["completed"]["value"].shape == (100, sum(counts.values()))
+    assert fitted["completed"]["value"].shape == (40, sum(counts.values()))
 
 
 def test_numbers_of_rows_that_are_not_known_are_refused(fitted):
@@ -217,7 +221,7 @@ def test_numbers_of_rows_that_are_not_known_are_refused(fitted):
     assert np.isnan(bz.compare([fitted])["loo_score"]).all()
 
 
-def test_a_pooled_fit_is_saved_predicts_and_is_reported(fitted, tmp_path):
+def test_a_pooled_fit_is_saved_and_predicts(fitted, tmp_path):
     again = bz.load(bz.save(fitted, tmp_path / "fit.nc"))
     assert np.array_equal(again["posterior"]["w"], fitted["posterior"]["w"])
     new = {"a": [0.5, -1.0], "b": [0.0, 1.0], "place": ["north", "south"]}
@@ -229,11 +233,15 @@ def test_a_pooled_fit_is_saved_predicts_and_is_reported(fitted, tmp_path):
     means = draws["w"] @ design.T
     assert np.allclose(frames[0]["mean"], means.mean((0, 1)))
     assert np.allclose(frames[0]["sd"] ** 2, means.var((0, 1)) + draws["sigma2"].mean(), rtol=1e-3)
-    page = bz.report([again], tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "bz.read_incomplete(M" in page
-    assert "tables=100" in page
     with raises(InputError, "missing_values"):
         bz.predict(again, {"a": [None, 1.0], "b": [1.0, 1.0], "place": ["north", "north"]})
+
+
+@pytest.mark.slow  # draws the pictures of a page
+def test_the_page_says_how_to_draw_again(fitted, tmp_path):
+    page = bz.report([fitted], tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "bz.read_incomplete(M" in page
+    assert "tables=40" in page
 
 
 def test_changed_rows_of_a_saved_fit_are_refused(fitted, tmp_path):
@@ -320,16 +328,16 @@ def test_what_cannot_be_drawn_is_refused(code, ask):
 
 
 def test_the_command_line_draws_and_says_so(run, tmp_path):
-    table = holed()
+    table = FEW
     lines = [",".join(table), *(",".join("" if cell == "nan" else cell for cell in row) for row in _cells(table))]
     path = tmp_path / "table.csv"
     path.write_text("\n".join(lines), encoding="utf-8")
     command = ("fit", "linear_regression", path, "--missing", "impute")
-    code, out, err = run(*command, "--tables", 100, "--seed", 1, "--json")
+    code, out, err = run(*command, "--tables", 40, "--seed", 1, "--json")
     document = json.loads(out)
     assert code == 0
     assert document["method"] == "exact"
-    assert document["facts"]["tables"] == 100
+    assert document["facts"]["tables"] == 40
     assert document["log_evidence"] is None
     assert document["exact"] is None
     assert "jointly Gaussian" in err
@@ -343,8 +351,7 @@ def _cells(table):
 
 @pytest.mark.slow  # samples forty posteriors: chains of each table must be pooled like independent draws
 def test_sampled_fits_are_pooled():
-    table = holed()
-    rows = bz.read_incomplete(REGRESSION, table)
+    rows = bz.read_incomplete(REGRESSION, FEW)
     by_nuts, by_exact = (
         bz.summarize(bz.fit(REGRESSION, rows, method, seed=3, tables=40))["w"] for method in ("nuts", "exact")
     )
