@@ -16,7 +16,7 @@ import numpy as np
 
 from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError
-from bayeszoo.foundation.gate import MIN_DRAWS, Check, as_dict, check_draws, verdict
+from bayeszoo.foundation.gate import MIN_DRAWS, Check, arrays_in, as_dict, check_draws, verdict
 from bayeszoo.foundation.progress import Clock, Reporter
 from bayeszoo.inference.engine.imputation import CHAINS, Imputation, impute
 from bayeszoo.model.base import Model
@@ -123,7 +123,7 @@ def _attributes(data: Incomplete, imputation: Imputation, fits: Sequence[OfTable
     first = fits[0].attrs
     pooled = (
         replace(check, caveat=f"{check.caveat}: give more --tables") if check.verdict == "caution" else check
-        for check in check_draws(tree["posterior"].to_dataset())
+        for check in check_draws(arrays_in(tree, "posterior"))
     )
     checks = [*imputation.checks, *_worst(fits), *pooled]
     notes = [*data.notes, *fits[0].notes, _about(fits, tree)]

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-import lazy_loader
 import numpy as np
 
 from bayeszoo.distributions.conjugate.multivariate import MultivariateNormal
 from bayeszoo.distributions.structures import Matrices
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.gate import Check, check_draws, passed
-
-if TYPE_CHECKING:
-    import xarray as xr
-else:
-    xr = lazy_loader.load("xarray")
 
 CHAINS = 4
 SWEEPS, LONGEST = 1000, 8000
@@ -91,8 +84,7 @@ def _chains(rows: np.ndarray, sweeps: int, tables: int, rng: np.random.Generator
         if len(cells) == tables:
             break
     draws = {"mu": np.stack(mu, axis=1), "sigma": np.stack(sigma, axis=1)}
-    judged = xr.Dataset({name: (("chain", "draw", f"{name}_entry"), values) for name, values in draws.items()})
-    checks = [replace(check, name=f"imputation: {check.name}") for check in check_draws(judged)]
+    checks = [replace(check, name=f"imputation: {check.name}") for check in check_draws(draws)]
     return np.stack(cells, axis=1).reshape(CHAINS * tables, -1), checks
 
 
