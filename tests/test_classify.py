@@ -20,6 +20,7 @@ from bayeszoo.answers import leave_out
 from bayeszoo.answers.classes import classify as module
 from bayeszoo.distributions.discrete import Categorical
 from bayeszoo.model import Classifies
+from bayeszoo.results.stored import Fit
 from tests.refusals import raises
 
 LOGISTIC = bz.find("logistic_regression")
@@ -128,7 +129,7 @@ def test_exact_leave_one_out_is_that_of_quadrature_without_each_row(one_weight):
         np.log(mean_of_one(lambda w, i=i: scipy.special.expit((2 * y[i] - 1) * x[i, 0] * w), left_out=(i,)))
         for i in range(4)
     ]
-    score = leave_out.of_fit(one_weight)
+    score = leave_out.of_fit(Fit(one_weight))
     np.testing.assert_allclose(score.terms, terms, rtol=1e-6)
     assert score.mcse < 1e-6
 

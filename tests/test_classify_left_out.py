@@ -122,7 +122,7 @@ def test_draws_agree_within_their_errors(exact, drawn):
 
 def test_means_are_the_leave_one_out_scores_of_compare(exact, drawn):
     for tree in (exact, drawn):
-        frame, score = bz.classify(tree, leave_one_out=True), leave_out.of_fit(tree)
+        frame, score = bz.classify(tree, leave_one_out=True), leave_out.of_fit(Fit(tree))
         np.testing.assert_allclose(frame["log_score"], score.terms, rtol=1e-9)
         assert frame.attrs["log_score_of_one"] == pytest.approx(score.mean, rel=1e-9)
     assert frame["mcse_log_score"].max() < 0.1
@@ -237,11 +237,11 @@ def test_masses_that_the_grid_does_not_reach_are_not_known():
 
 
 def test_rows_that_the_quadrature_does_not_reach_without_have_one_of_their_own(exact, monkeypatch):
-    frame, score, rest = bz.classify(exact, leave_one_out=True), leave_out.of_fit(exact), bz.residuals(exact)
+    frame, score, rest = bz.classify(exact, leave_one_out=True), leave_out.of_fit(Fit(exact)), bz.residuals(exact)
     monkeypatch.setattr(averages, "_MOST_BEYOND", 0.0)
     again = bz.classify(exact, leave_one_out=True)
     np.testing.assert_allclose(again["p[1]"], frame["p[1]"], rtol=1e-6)
-    np.testing.assert_allclose(leave_out.of_fit(exact).terms, score.terms, rtol=1e-6)
+    np.testing.assert_allclose(leave_out.of_fit(Fit(exact)).terms, score.terms, rtol=1e-6)
     np.testing.assert_allclose(bz.residuals(exact)["mean_without"], rest["mean_without"], rtol=1e-6)
 
 
@@ -253,7 +253,7 @@ def test_an_outlier_moves_the_weights_beyond_the_grid_and_is_foretold_all_the_sa
     frame = bz.classify(tree, leave_one_out=True)
     assert frame["p[0]"].iloc[0] == pytest.approx(known["p[0]"].iloc[0], rel=1e-4)
     assert frame["log_score"].iloc[0] == pytest.approx(known["log_score"].iloc[0], rel=1e-4)
-    assert leave_out.of_fit(tree).terms[0] == pytest.approx(known["log_score"].iloc[0], rel=1e-4)
+    assert leave_out.of_fit(Fit(tree)).terms[0] == pytest.approx(known["log_score"].iloc[0], rel=1e-4)
     assert bz.residuals(tree)["mean_without"].iloc[0] == pytest.approx(known["p[1]"].iloc[0], rel=1e-4)
 
 

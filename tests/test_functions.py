@@ -162,7 +162,7 @@ def test_a_fit_begins_with_the_function_along_the_range_of_the_rows(best):
 
 def test_few_draws_have_errors_that_tell_how_far_off_they_are():
     tree = bz.fit(GaussianProcess, TABLE, "laplace", seed=1)
-    frame = function_along(tree)
+    frame = function_along(Fit(tree))
     known = bz.function_values(tree, {"x": frame["at"].to_numpy()})  # of all draws
     for name in ("mean", "q025", "q975"):
         off = np.abs(known[name].to_numpy() - frame[name].to_numpy())
@@ -173,7 +173,7 @@ def test_few_draws_have_errors_that_tell_how_far_off_they_are():
 def test_an_exact_fit_begins_with_exact_numbers():
     """An average over a few draws of its posterior was printed as if it were exact."""
     tree = bz.fit(GaussianProcess, TABLE, "exact", seed=1)
-    frame = function_along(tree)
+    frame = function_along(Fit(tree))
     known = bz.function_values(tree, {"x": frame["at"].to_numpy()})
     for name in ("mean", "q025", "q975"):
         np.testing.assert_allclose(frame[name], known[name], rtol=1e-10)

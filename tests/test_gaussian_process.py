@@ -20,6 +20,7 @@ from bayeszoo.families.processes.slopes import Values
 from bayeszoo.families.processes.spectrum import Rows
 from bayeszoo.fit import usual_method
 from bayeszoo.model.integration import exact_evidence, integrate
+from bayeszoo.results.stored import Fit
 from tests.quick import quick_where
 from tests.refusals import raises
 
@@ -233,7 +234,7 @@ def test_a_wrong_row_left_out_is_seen(monkeypatch):
 def test_rows_left_out_of_an_exact_fit_are_ratios_of_evidences():
     rows = data_of(X[:8], Y[:8])
     model = GaussianProcess.weak(rows)
-    score = leave_out.of_fit(bz.fit(model, rows, "exact", seed=1))
+    score = leave_out.of_fit(Fit(bz.fit(model, rows, "exact", seed=1)))
     whole, inputs = exact_evidence(model, rows), model.inputs
     without = [exact_evidence(model, inputs.reordered(rows, np.delete(np.arange(8), i))) for i in range(8)]
     np.testing.assert_allclose(sorted(score.terms), sorted(whole - np.array(without)), rtol=1e-8)

@@ -137,7 +137,7 @@ def test_trials_left_out_are_ratios_of_evidences(method):
     whole = evidence([1, 4], [5, 5])
     without = {-4: ([1, 4], [4, 5]), -1: ([0, 4], [4, 5]), 4: ([1, 3], [5, 4]), 1: ([1, 4], [5, 4])}
     expected = sum(abs(count) * (whole - evidence(*rest)) for count, rest in without.items())
-    score = leave_out.of_fit(bz.fit(MODEL, TWO, method, seed=1))
+    score = leave_out.of_fit(Fit(bz.fit(MODEL, TWO, method, seed=1)))
     assert sorted(score.weights.tolist()) == [1, 1, 4, 4]
     assert abs(score.mean * score.total - expected) < 4.5 * score.mcse * score.total
 

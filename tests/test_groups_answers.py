@@ -11,6 +11,7 @@ import bayeszoo as bz
 from bayeszoo.answers import leave_out, residuals
 from bayeszoo.data.inputs import GroupMeans
 from bayeszoo.model import Observable
+from bayeszoo.results.stored import Fit
 from tests.refusals import raises
 
 EFFECTS, ERRORS = np.array([20.0, -30.0, 40.0]), np.array([10.0, 20.0, 15.0])
@@ -55,9 +56,9 @@ def test_a_group_that_the_fit_does_not_have_has_no_parameter(fit):
 
 def test_rows_that_are_looked_at_a_few_at_a_time_keep_their_parameters(fit, monkeypatch):
     whole = bz.residuals(fit)
-    score = leave_out.of_fit(fit)
+    score = leave_out.of_fit(Fit(fit))
     monkeypatch.setattr(residuals, "AT_ONCE", 1)
     monkeypatch.setattr(leave_out, "AT_ONCE", 1)
     for column in ("mean", "sd"):
         np.testing.assert_allclose(bz.residuals(fit)[column], whole[column], rtol=1e-12)
-    np.testing.assert_allclose(leave_out.of_fit(fit).terms, score.terms, rtol=1e-12)
+    np.testing.assert_allclose(leave_out.of_fit(Fit(fit)).terms, score.terms, rtol=1e-12)

@@ -69,7 +69,7 @@ PLACES = {"X": X[:, None], "feature": np.array(["x"])}
 
 
 def test_bands_that_are_shown_are_near_those_of_the_exact_answer(process, exact):
-    right, frame = function_bands(exact, PLACES), function_bands(scaled(process, amplitude=1.3), PLACES)
+    right, frame = function_bands(Fit(exact), PLACES), function_bands(Fit(scaled(process, amplitude=1.3)), PLACES)
     width = right["q975"] - right["q025"]
     for name in ("mean", "q025", "q975"):
         shown = frame[name].notna()

@@ -106,7 +106,7 @@ def test_states_do_not_pass_by_others_of_their_numbers(chain):
 
 def test_the_path_is_withheld_where_that_of_the_posterior_is_another(chain):
     """States of rows agree, and so do the paths but in one row; the density of the path is of all rows."""
-    own = _decoded(decodable(chain, None, {}), 0, 0)
+    own = _decoded(decodable(Fit(chain), None, {}), 0, 0)
     path = own.frame["viterbi"].where(own.frame.index != 8, 2)
     known = own._replace(frame=own.frame.assign(viterbi=path))
     frame = _judged(Fit(chain), own, known)
@@ -120,7 +120,7 @@ def test_the_path_is_withheld_where_that_of_the_posterior_is_another(chain):
 
 def test_a_state_is_withheld_where_the_posterior_has_another(chain):
     """Chances of 0.52 and 0.48 are near, and the states are two."""
-    own = _decoded(decodable(chain, None, {}), 0, 0)
+    own = _decoded(decodable(Fit(chain), None, {}), 0, 0)
     p = own.smoothed.probability.copy()
     p[3], q = [0.52, 0.48], p.copy()
     q[3] = [0.48, 0.52]

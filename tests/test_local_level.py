@@ -135,7 +135,7 @@ def test_the_next_row_is_a_ratio_of_evidences():
 
 def test_leaving_out_is_a_ratio_of_evidences_with_gaps():
     data = series(WALK, SEQUENCE)
-    score = leave_out.of_fit(fitted(data=data))
+    score = leave_out.of_fit(Fit(fitted(data=data)))
     for i in (0, 4, 6, 9):
         ratio = exact_evidence(MODEL, data) - exact_evidence(MODEL, masked(data, i))
         assert score.terms[i] == pytest.approx(ratio, abs=1e-6)
@@ -144,7 +144,7 @@ def test_leaving_out_is_a_ratio_of_evidences_with_gaps():
 def test_a_row_left_out_is_no_row_taken_from_between_its_neighbours():
     """An outlier moves the posterior far: its score has a quadrature of its own, given a gap in its place."""
     data = series(np.append(WALK, [60.0, 8.8, 9.0]))
-    score = leave_out.of_fit(fitted(data=data))
+    score = leave_out.of_fit(Fit(fitted(data=data)))
     ratio = exact_evidence(MODEL, data) - exact_evidence(MODEL, masked(data, 10))
     assert score.terms[10] == pytest.approx(ratio, abs=min(0.5, score.mcse * 13))  # its error is said
 

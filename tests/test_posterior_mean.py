@@ -8,6 +8,7 @@ import bayeszoo as bz
 from bayeszoo.answers.leave_out import of_fit
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.fit import methods_for
+from bayeszoo.results.stored import Fit
 from tests.refusals import raises
 
 LINES, COIN, NORMAL = (bz.find(name) for name in ("linear_regression", "beta_bernoulli", "normal_gamma"))
@@ -46,7 +47,7 @@ def test_leaving_a_row_out_refits_the_mean():
         rest = bz.fit(model, np.delete(y, i), "mean", seed=1)["posterior"]
         mean, precision = float(rest["mu"].squeeze()), float(rest["lam"].squeeze())
         by_hand.append(scipy.stats.norm(mean, precision**-0.5).logpdf(y[i]))
-    assert of_fit(tree).mean == pytest.approx(np.mean(by_hand), abs=1e-10)
+    assert of_fit(Fit(tree)).mean == pytest.approx(np.mean(by_hand), abs=1e-10)
 
 
 def test_a_model_without_an_exact_mean_or_with_atoms_has_no_such_method():

@@ -8,6 +8,7 @@ import bayeszoo as bz
 from bayeszoo.answers import leave_out
 from bayeszoo.model.integration import integrate as integrate_over
 from bayeszoo.report.provenance import _prior
+from bayeszoo.results.stored import Fit
 from tests.refusals import raises
 
 Y = np.array([1.2, -0.4, 2.2, 0.9, 1.7])
@@ -94,7 +95,7 @@ def test_a_row_that_is_left_out_has_the_ratio_of_two_evidences(name, priors, tab
     whole = evidence(data)
     rests = [evidence(model.inputs.reordered(data, np.delete(np.arange(4), i))) for i in range(4)]
     terms = whole - np.array(rests)
-    score = leave_out.of_fit(tree)
+    score = leave_out.of_fit(Fit(tree))
     assert score.total == 4
     assert score.mean == pytest.approx(terms.mean(), abs=1e-6)
     assert score.se == pytest.approx(terms.std() / 2, abs=1e-6)

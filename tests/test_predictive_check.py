@@ -11,6 +11,7 @@ import bayeszoo as bz
 from bayeszoo.answers import predictive_check as module
 from bayeszoo.answers.predictive_check import p_value, replicate
 from bayeszoo.answers.replicated_statistics import STATISTICS, Sets
+from bayeszoo.results.stored import Fit
 from tests.refusals import raises
 
 GaussianMean, BetaBernoulli = bz.find("gaussian_mean"), bz.find("beta_bernoulli")
@@ -237,7 +238,7 @@ def test_counts_that_are_too_large_to_be_drawn_are_withheld_and_the_others_are_n
     tree = bz.fit(GammaPoisson(1.0, 1.0), [3, 0, 2, 1], "exact", seed=1)
     far = tree.copy(deep=True)
     far["posterior"]["rate"][0, -40:] = 1e19
-    found = replicate(far, ["mean", LARGEST], seed=1)
+    found = replicate(Fit(far), ["mean", LARGEST], seed=1)
     for values in (*found.replicated.values(), found.observed[LARGEST]):
         assert np.flatnonzero(np.isnan(values)).tolist() == list(range(240, 250))  # every fourth of the first chain
     row = bz.predictive_check(far, ["mean"], seed=1).loc["mean"]
@@ -249,7 +250,7 @@ def test_counts_that_are_too_large_to_be_drawn_are_withheld_and_the_others_are_n
 
 def test_replicates_are_evenly_spread_over_chains_and_repeat_with_the_seed_in_parts_too(gaussian, monkeypatch):
     tree, _, _ = gaussian
-    found = replicate(tree, {"mu": lambda y, data, params: params["mu"]}, replicates=10, seed=1)
+    found = replicate(Fit(tree), {"mu": lambda y, data, params: params["mu"]}, replicates=10, seed=1)
     draws = tree["posterior"]["mu"].to_numpy()
     assert found.replicated["mu"].tolist() == draws[:, [0, 333, 666]].ravel().tolist()  # 12: a multiple of 4
     first, second, other = (bz.predictive_check(tree, seed=seed) for seed in (1, 1, 2))

@@ -57,7 +57,7 @@ def refitted(fit, i):
 
 def test_a_row_left_out_of_a_quadrature_is_a_ratio_of_evidences(fit):
     """Each evidence is an integral on a grid of its own, of the ordered trials."""
-    score, model = leave_out.of_fit(fit), Fit(fit).model
+    score, model = leave_out.of_fit(Fit(fit)), Fit(fit).model
     for i in (0, 3):
         ratio = evidence(fit) - evidence(refitted(fit, i)) + model.log_coefficient(without(fit, i)[1])
         assert score.terms[i] == pytest.approx(ratio, abs=1e-6)
@@ -66,9 +66,9 @@ def test_a_row_left_out_of_a_quadrature_is_a_ratio_of_evidences(fit):
 
 
 def test_a_row_without_which_the_grid_ends_too_soon_has_a_grid_of_its_own(fit, monkeypatch):
-    score, table = leave_out.of_fit(fit), bz.residuals(fit)
+    score, table = leave_out.of_fit(Fit(fit)), bz.residuals(fit)
     monkeypatch.setattr(averages, "_MOST_BEYOND", -1.0)
-    np.testing.assert_allclose(leave_out.of_fit(fit).terms, score.terms, rtol=1e-7)
+    np.testing.assert_allclose(leave_out.of_fit(Fit(fit)).terms, score.terms, rtol=1e-7)
     np.testing.assert_allclose(bz.residuals(fit)["mean_without"], table["mean_without"], rtol=1e-6)
 
 
@@ -88,7 +88,7 @@ def test_residuals_are_of_predictions_with_the_row_and_without_it(fit):
 
 def test_draws_agree_with_the_quadrature(fit):
     draws = {name: values for name, values in Fit(fit).draws().items() if name in Fit(fit).model.outer}
-    score, exact = leave_out.psis(Fit(fit).model, Fit(fit).data, draws), leave_out.of_fit(fit)
+    score, exact = leave_out.psis(Fit(fit).model, Fit(fit).data, draws), leave_out.of_fit(Fit(fit))
     assert abs(score.mean - exact.mean) < 5 * score.mcse
     assert score.mcse < 0.05
 

@@ -9,6 +9,7 @@ from scipy import special, stats
 import bayeszoo as bz
 from bayeszoo.answers import leave_out
 from bayeszoo.model.density import log_density
+from bayeszoo.results.stored import Fit
 from tests.refusals import raises
 
 INITIAL, TRANSITION = np.array([0.3, 0.7]), np.array([[0.9, 0.1], [0.35, 0.65]])
@@ -134,7 +135,7 @@ def test_leaving_out_rows_of_a_chain_agrees_with_evidences_of_all_paths():
     y, labels = np.array([0, 0, 1, 1, 1, 0, 0, 1]), np.array(["a", "b"])
     data = bz.read(M, {"y": y, "symbol": labels, "sequence": np.zeros(8, dtype=int)})
     tree = bz.fit(M(K=2), data, "enumerate", seed=1)
-    score, whole = leave_out.of_fit(tree), float(bz.enumerate_posterior(M(K=2), data).log_evidence)
+    score, whole = leave_out.of_fit(Fit(tree)), float(bz.enumerate_posterior(M(K=2), data).log_evidence)
     for t in (0, 2, 7):
         rest = bz.read(M, {**data, "y": masked(data["y"], t)}, missing="mask")
         expected = whole - float(bz.enumerate_posterior(M(K=2), rest).log_evidence)

@@ -102,7 +102,7 @@ def test_the_next_row_and_a_row_left_out_are_ratios_of_evidences():
     law = Averaged(QUARTERS.law(known.points, before, QUARTERS.inputs.unseen(before, 1)), known.mass)
     whole = exact_evidence(QUARTERS, data)
     assert law.logpdf(Y[-1:])[0] == pytest.approx(whole - exact_evidence(QUARTERS, before), abs=1e-6)
-    score = leave_out.of_fit(bz.fit(QUARTERS, read(Y), "exact", seed=1))
+    score = leave_out.of_fit(Fit(bz.fit(QUARTERS, read(Y), "exact", seed=1)))
     left = series(np.where(np.arange(14) == 7, np.nan, Y))
     assert score.terms[7] == pytest.approx(whole - exact_evidence(QUARTERS, left), abs=1e-6)
 

@@ -18,6 +18,7 @@ from bayeszoo.families.support_vectors.mode import Tube, mode
 from bayeszoo.families.support_vectors.noise import Insensitive, InsensitiveNoise
 from bayeszoo.foundation.gate import failures, passed
 from bayeszoo.inference.methods.modes.concave import highest
+from bayeszoo.results.stored import Fit
 from tests.refusals import raises
 
 SVR = bz.find("support_vector_regression")
@@ -203,7 +204,7 @@ def test_left_out_rows_of_an_exact_fit_are_ratios_of_evidences_by_pieces():
     model = SVR(intercept=False, tau=1.5, eps=0.3, rate=1.3)
     whole = piecewise(x, y, model)[0]
     left = [whole - piecewise(np.delete(x, i), np.delete(y, i), model)[0] for i in range(6)]
-    score = leave_out.of_fit(bz.fit(model, bz.read(SVR, (x[:, None], y)), "exact", seed=1))
+    score = leave_out.of_fit(Fit(bz.fit(model, bz.read(SVR, (x[:, None], y)), "exact", seed=1)))
     np.testing.assert_allclose(score.terms, left, atol=1e-5)
     assert abs(score.mean - np.mean(left)) <= max(4 * score.mcse, 1e-9)
 

@@ -171,7 +171,8 @@ def assign(tree: xr.DataTree, new_data: object = None, **options: Any) -> pd.Dat
     >>> tree = bz.fit(bz.find("gaussian_mixture")(), method="nuts", seed=1)  # doctest: +SKIP
     >>> bz.assign(tree)[["component", "expected_loss"]]  # doctest: +SKIP
     """
-    fit, model = answering(tree, _ANSWER), Fit(tree).model
+    fit = answering(Fit(tree), _ANSWER)
+    model = fit.model
     if why := components_withheld(fit):
         after = f"; {step}" if (step := next_step(fit)) else ""
         raise Untrustworthy(f"assignments to components are withheld: {why}{after}", "withheld")

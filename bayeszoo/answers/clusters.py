@@ -203,7 +203,7 @@ def clusters(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> Clust
     >>> bz.clusters(tree).groups.tolist()
     [1, 1, 1, 2, 2]
     """
-    fit = answering(tree, _CLUSTERS)
+    fit = answering(Fit(tree), _CLUSTERS)
     model, data = fit.model, fit.data
     if not isinstance(model, Latent) or model.inputs.row_names is not None or not isinstance(model, Observable):
         raise InputError(f"{model.name} does not put rows into clusters", "no_capability", hint="see `bayeszoo list`")
@@ -300,7 +300,7 @@ def row_density(tree: xr.DataTree, new_data: object = None, **options: Any) -> p
     InputError
         When the model has no distribution of a row, or the new rows do not suit it or have no outcome.
     """
-    fit = answering(tree, _DENSITIES)
+    fit = answering(Fit(tree), _DENSITIES)
     data = rows_asked(fit, new_data, options, "density")
     if not isinstance(fit.model, Observable):
         raise InputError(f"{fit.model.name} has no distribution of a row", "no_capability", hint="see `bayeszoo list`")

@@ -102,13 +102,13 @@ def _points(params: Params) -> list[dict[str, np.ndarray]]:
     return [dict(zip(params, point, strict=True)) for point in zip(*params.values(), strict=True)]
 
 
-def decodable(source: Any, new_data: object, options: Options, *, need_states: bool = True) -> Decodable:
+def decodable(source: Fit | Model, new_data: object, options: Options, *, need_states: bool = True) -> Decodable:
     """Return the rows to decode: the fit's own, new rows, or rows of a model with all tables known.
 
     With ``need_states``, draws that disagree about the states are refused.
     """
     fit = None if isinstance(source, Model) else answering(source, STATES)
-    model = source if fit is None else fit.model
+    model = source if isinstance(source, Model) else source.model
     if not isinstance(model, StatesInTime):
         raise InputError(f"{model.name} has no states over time", "no_states", hint="see `bayeszoo list`")
     if fit is None:
@@ -122,9 +122,9 @@ def decodable(source: Any, new_data: object, options: Options, *, need_states: b
     return Decodable(model, fit.draws(), rows, fitted, withheld, fit.has_independent_draws)
 
 
-def of_levels(source: Any, new_data: object, options: Options) -> tuple[Fit | LevelsInTime, Data] | None:
+def of_levels(source: Fit | Model, new_data: object, options: Options) -> tuple[Fit | LevelsInTime, Data] | None:
     """Return a fit, or a model with known parameters, of real-valued states, and the rows asked for; else None."""
-    model = source if isinstance(source, Model) else Fit(source).model
+    model = source if isinstance(source, Model) else source.model
     if not isinstance(model, LevelsInTime):
         return None
     if isinstance(source, Model):
@@ -213,16 +213,17 @@ def decode(
     >>> bz.decode(tree)[["state", "viterbi", "smoothed[2]"]]  # doctest: +SKIP
     """
     paths = whole_number(paths, 0, "paths")
-    if (levels := of_levels(source, new_data, options)) is not None:
+    known = source if isinstance(source, Model) else Fit(source)
+    if (levels := of_levels(known, new_data, options)) is not None:
         if isinstance(levels[0], Fit):
             _refuse_paths(levels[0], paths)
         return decoded(*levels, paths, seed)
-    decoding = decodable(source, new_data, options)
-    if isinstance(source, Model) or not is_judged(fit := Fit(source)):
+    decoding = decodable(known, new_data, options)
+    if isinstance(known, Model) or not is_judged(known):
         return _decoded(decoding, paths, seed).frame
-    _refuse_paths(fit, paths)
-    params = numbered_reference(fit, decoding.model, STATES)
-    return _judged(fit, _decoded(decoding, paths, seed), _decoded(replace(decoding, draws=params), 0, seed))
+    _refuse_paths(known, paths)
+    params = numbered_reference(known, decoding.model, STATES)
+    return _judged(known, _decoded(decoding, paths, seed), _decoded(replace(decoding, draws=params), 0, seed))
 
 
 def _refuse_paths(fit: Fit, paths: int) -> None:

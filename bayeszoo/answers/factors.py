@@ -67,7 +67,7 @@ def project(tree: xr.DataTree, new_data: object = None, **options: object) -> pd
     depend on a sampler's rotation of W. As the noise goes to 0 the scores are those of PCA divided by the square root
     of their variance (divisor N).
     """
-    return judged(tree, _ANSWER, partial(_rows, new_data, options), _scores)
+    return judged(Fit(tree), _ANSWER, partial(_rows, new_data, options), _scores)
 
 
 def _scores(fit: Fit, data: Data) -> pd.DataFrame:
@@ -111,7 +111,7 @@ def reconstruct(tree: xr.DataTree, new_data: object = None, **options: object) -
     A prediction is not an imputation: the fit was made without it, and a second fit to the completed table would take
     it for an observation.
     """
-    return judged(tree, _ANSWER, partial(_rows, new_data, options), _reconstructed)
+    return judged(Fit(tree), _ANSWER, partial(_rows, new_data, options), _reconstructed)
 
 
 def _reconstructed(fit: Fit, data: Data) -> pd.DataFrame:

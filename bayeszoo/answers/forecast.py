@@ -88,22 +88,22 @@ def forecast(
         As `decode`; or ``steps`` is below 1.
     """
     steps = whole_number(steps, 1, "steps")
-    if not isinstance(source, Model) and lags.has_lags(Fit(source)):
+    known = source if isinstance(source, Model) else Fit(source)
+    if isinstance(known, Fit) and lags.has_lags(known):
         lags.refuse_other_rows(new_data)
-        return lags.rows_ahead(source, steps, paths, seed)
+        return lags.rows_ahead(known, steps, paths, seed)
     if paths:
         problem = "paths of rows to come are drawn for regressions with lags only"
         raise InputError(problem, "unknown_option", hint="leave it out")
-    if not isinstance(source, Model) and (rows := coming(Fit(source), new_data, options)) is not None:
-        fit = answering(source, LEVELS)
-        return forecasted(fit, fit.data, steps, rows)
-    if (levels := of_levels(source, new_data, options)) is not None:
+    if isinstance(known, Fit) and (rows := coming(known, new_data, options)) is not None:
+        return forecasted(answering(known, LEVELS), known.data, steps, rows)
+    if (levels := of_levels(known, new_data, options)) is not None:
         return forecasted(*levels, steps)
-    decoding = decodable(source, new_data, options, need_states=False)
+    decoding = decodable(known, new_data, options, need_states=False)
     own = _Ahead.of(decoding, steps)
-    if isinstance(source, Model) or not is_judged(fit := Fit(source)):
+    if isinstance(known, Model) or not is_judged(known):
         return own.table(decoding, steps)
-    return _judged(fit, own.table(decoding, steps), own, decoding, steps)
+    return _judged(known, own.table(decoding, steps), own, decoding, steps)
 
 
 class _Ahead(NamedTuple):

@@ -116,12 +116,12 @@ def function_values(
     >>> bz.function_values(tree, {"milliseconds": [20.0, 100.0]})["prior_share"].round(2).tolist()
     [0.02, 1.0]
     """
-    fit = answering(tree, _ANSWER)
+    fit = answering(Fit(tree), _ANSWER)
     model, (data, _) = _of_function(fit.model), new_rows(fit.model, fit.like, new_data, options)
     if isinstance(draws, bool) or not isinstance(draws, int | np.integer) or draws < 0:
         raise InputError(f"draws must be a whole number >= 0, got {draws!r}", "wrong_type")
     along = _along(model, derivative)
-    drawn = {f"draw_{i + 1}": f for i, f in enumerate(drawn_functions(tree, data, int(draws), seed, **along))}
+    drawn = {f"draw_{i + 1}": f for i, f in enumerate(drawn_functions(fit, data, int(draws), seed, **along))}
     own = _valued(fit, data, along, drawn)
     return _judged(fit, own, _valued(reference_of(fit), data, along, {})) if is_judged(fit) else own
 
@@ -173,14 +173,14 @@ def _of_function(model: Model) -> OfFunction:
     return model
 
 
-def function_bands(tree: xr.DataTree, places: Arrays) -> pd.DataFrame:
+def function_bands(fit: Fit, places: Arrays) -> pd.DataFrame:
     """Return mean and 95% interval of the mean outcome at places, and ``row_q025`` and ``row_q975`` of new rows.
 
     They are averages over the points of a quadrature, or over some draws of the fit; ``mcse_mean``, ``mcse_q025`` and
     ``mcse_q975`` are their Monte Carlo errors, NaN if there is none. Classes have no interval of new rows. A point
     estimate of the function itself has no interval: its ends are NaN.
     """
-    fit = answering(tree, _ANSWER)
+    answering(fit, _ANSWER)
     _, (data, _) = _of_function(fit.model), new_rows(fit.model, fit.like, places, {})
     own = _bands(fit, data)
     return _judged_bands(fit, data, own) if is_judged(fit) else own.table(fit, data)
@@ -256,7 +256,7 @@ def few_draws(fit: Fit) -> dict[str, np.ndarray]:
     return {name: values[:, ::step] for name, values in draws.items()}
 
 
-def function_along(tree: xr.DataTree) -> pd.DataFrame:
+def function_along(fit: Fit) -> pd.DataFrame:
     """Return the function at some values of each feature, with the other features at their means.
 
     Parameters
@@ -278,14 +278,14 @@ def function_along(tree: xr.DataTree) -> pd.DataFrame:
     InputError
         When the model has no function.
     """
-    data = Fit(tree).data
+    data = fit.data
     X, names = data["X"], [str(name) for name in data["feature"]]
     count = ALONG_ONE if len(names) == 1 else ALONG_EACH
     values = [_places_along(column, count) for column in X.T[:MOST_ALONG]]
     feature = np.repeat(np.arange(len(values)), list(map(len, values)))
     places = np.tile(X.mean(axis=0), (len(feature), 1))
     places[np.arange(len(feature)), feature] = np.concatenate(values)
-    frame = function_bands(tree, {"X": places, "feature": data["feature"]})
+    frame = function_bands(fit, {"X": places, "feature": data["feature"]})
     frame.insert(0, "feature", np.array(names, dtype=object)[feature])
     frame.insert(1, "at", np.concatenate(values))
     return frame.drop(columns=["row_q025", "row_q975"], errors="ignore").reset_index(drop=True)
@@ -301,13 +301,13 @@ def _places_along(column: np.ndarray, count: int) -> np.ndarray:
 
 
 def drawn_functions(
-    tree: xr.DataTree, places: Arrays, draws: int, seed: int | np.random.Generator = 0, **along: Any
+    fit: Fit, places: Arrays, draws: int, seed: int | np.random.Generator = 0, **along: Any
 ) -> np.ndarray:
     """Draw functions at all places jointly, (draws, rows), each at one of evenly spaced draws of the parameters.
 
     Refused if parameters are withheld: answers are judged place by place, and joint draws cannot be.
     """
-    fit = answering(tree, _ANSWER)
+    answering(fit, _ANSWER)
     model, (data, _) = _of_function(fit.model), new_rows(fit.model, fit.like, places, {})
     if not draws:
         return np.empty((0, model.inputs.size(data)))

@@ -102,7 +102,7 @@ def group_estimates(tree: xr.DataTree) -> pd.DataFrame:
     >>> frame[["raw", "mean", "pooled"]].round(2).head(1).values.tolist()
     [[28.0, 8.69, 7.69]]
     """
-    fit = answering(tree, _ANSWER)
+    fit = answering(Fit(tree), _ANSWER)
     if not has_group_estimates(fit.model):
         problem = f"{fit.model.name} is no model of groups with one parameter each"
         raise InputError(problem, "no_groups", hint="fit one such as normal_means or beta_binomial")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 import lazy_loader
 import numpy as np
@@ -100,7 +100,7 @@ def mutual_information(of: object, *, bits: bool = False, **options: Any) -> pd.
         row = information_of_counts(of, Prior(**options))
         return _of_table("mutual information", row, bits)
     answer = "mutual informations"
-    return in_units(judged(cast("xr.DataTree", of), answer, partial(_no_options, options), _of_fit), bits)
+    return in_units(judged(Fit(of), answer, partial(_no_options, options), _of_fit), bits)
 
 
 def entropy(of: object, *, bits: bool = False, **options: Any) -> pd.DataFrame:
@@ -142,7 +142,7 @@ def entropy(of: object, *, bits: bool = False, **options: Any) -> pd.DataFrame:
     """
     if not _is_tree(of):
         return _of_table("entropy", entropy_of_counts(of, Prior(**options)), bits)
-    return in_units(judged(cast("xr.DataTree", of), "entropies", partial(_no_options, options), _entropies), bits)
+    return in_units(judged(Fit(of), "entropies", partial(_no_options, options), _entropies), bits)
 
 
 def _entropies(fit: Fit, _: None) -> pd.DataFrame:
@@ -218,7 +218,7 @@ def kl(p: object, q: object, *, bits: bool = False, **options: Any) -> pd.DataFr
     if not (_is_tree(p) and _is_tree(q)):
         raise InputError("a divergence needs two tables or two fits", "not_a_fit")
     _no_options(options)
-    fits = [answering(cast("xr.DataTree", tree), "divergences") for tree in (p, q)]
+    fits = [answering(Fit(tree), "divergences") for tree in (p, q)]
     _require_alike(*fits)
     frame, judged_fits = _divergence(*fits), sorted(filter(is_judged, fits), key=has_withheld)
     if judged_fits:  # the last, whose parameters are withheld if any fit's are, sets the limits
@@ -267,7 +267,7 @@ def has_information(model: Model) -> bool:
     return isinstance(model, Observable) and type(model).information is not Observable.information
 
 
-def _is_tree(of: object) -> bool:
+def _is_tree(of: object) -> TypeGuard[xr.DataTree]:
     return hasattr(of, "children") and hasattr(of, "attrs")
 
 

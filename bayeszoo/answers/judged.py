@@ -109,7 +109,7 @@ class Part(NamedTuple):
 
 
 def judged[Rows](
-    tree: xr.DataTree, answer: str, rows: Callable[[Fit], Rows], ask: Callable[[Fit, Rows], pd.DataFrame]
+    fit: Fit, answer: str, rows: Callable[[Fit], Rows], ask: Callable[[Fit, Rows], pd.DataFrame]
 ) -> pd.DataFrame:
     """Return a fit's answer; if parameters are off, withhold numbers that disagree with the posterior.
 
@@ -138,7 +138,7 @@ def judged[Rows](
         When the fit failed its gate; or parameters are withheld, and no row of the answer agrees, or no draws of the
         posterior were kept.
     """
-    fit = answering(tree, answer)
+    answering(fit, answer)
     if not is_judged(fit):
         return ask(fit, rows(fit))
     asked_about = rows(fit)
@@ -225,9 +225,8 @@ def _reasons(own: pd.DataFrame, shown: np.ndarray, scores: Any) -> np.ndarray:
     return np.where(shown, texts, _FAR).astype(object)
 
 
-def answering(tree: xr.DataTree, answer: str) -> Fit:
+def answering(fit: Fit, answer: str) -> Fit:
     """Return the fit if its numbers are shown or can be judged; else raise `Untrustworthy`."""
-    fit = Fit(tree)
     return fit if is_judged(fit) else require_shown(fit, answer)
 
 

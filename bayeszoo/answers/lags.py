@@ -30,7 +30,6 @@ from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
     import pandas as pd
-    import xarray as xr
 
 
 _ROUNDING = 1e-9
@@ -42,10 +41,10 @@ def has_lags(fit: Fit) -> bool:
     return of_data(fit.like) is not None
 
 
-def rows_ahead(tree: xr.DataTree, steps: int, paths: int = 0, seed: int | np.random.Generator = 0) -> pd.DataFrame:
+def rows_ahead(fit: Fit, steps: int, paths: int = 0, seed: int | np.random.Generator = 0) -> pd.DataFrame:
     """Predict the rows after the last of each sequence: `bz.forecast` and `bz.predict` for fits with lags."""
     steps, paths = whole_number(steps, 1, "steps"), whole_number(paths, 0, "paths")
-    return judged(tree, "predictions from it", lambda _: steps, partial(_ahead, paths, seed))
+    return judged(fit, "predictions from it", lambda _: steps, partial(_ahead, paths, seed))
 
 
 def _ahead(paths: int, seed: int | np.random.Generator, fit: Fit, steps: int) -> pd.DataFrame:

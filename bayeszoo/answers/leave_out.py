@@ -26,7 +26,7 @@ from bayeszoo.model.sequential import Sequential
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
-    import xarray as xr
+    pass
 
 MAX_DISTINCT = 2000
 """Leave-one-out visits every distinct observation; above this many it is withheld rather than slow."""
@@ -66,13 +66,12 @@ class NoScore(ValueError):
         super().__init__(message)
 
 
-def of_fit(tree: xr.DataTree, *, refit: bool = False) -> Score:
+def of_fit(fit: Fit, *, refit: bool = False) -> Score:
     """Return the leave-one-out score of a fit: integrated in closed form, by quadrature or over draws, or plugged in.
 
     With ``refit`` a sampled fit is refitted without each row that importance weights cannot leave out. Raises
     `NoScore` with the reason if there is no score.
     """
-    fit = Fit(tree)
     if fit.method == "exact" and isinstance(fit.model, Predictive):
         return closed_form(fit.model, fit.observed)
     if fit.kind == "point estimate":

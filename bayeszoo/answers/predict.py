@@ -95,20 +95,21 @@ def predict(
     """
     if is_by_group(tree):
         return _by_group(tree, new_data, seed, options)
-    if has_proportions((fit := Fit(tree)).model):
-        model = require_shown(fit, "predictions from it").model
+    fit = Fit(tree)
+    if has_proportions(model := fit.model):
+        require_shown(fit, "predictions from it")
         if new_data is None or isinstance(new_data, int | np.integer):
             problem = f"{model.name} predicts the topics of other documents"
             raise InputError(problem, "needs_documents", hint="give a table of them")
         return proportions(tree, new_data, seed=seed, **options)
 
-    if isinstance(new_data, int | np.integer) and has_lags(Fit(tree)):
-        return rows_ahead(tree, int(new_data))
+    if isinstance(new_data, int | np.integer) and has_lags(fit):
+        return rows_ahead(fit, int(new_data))
 
-    def rows(fit: Fit) -> Rows:
-        return new_rows(fit.model, fit.like, new_data, options)
+    def rows(view: Fit) -> Rows:
+        return new_rows(view.model, view.like, new_data, options)
 
-    return judged(tree, "predictions from it", rows, partial(_predicted, seed))
+    return judged(fit, "predictions from it", rows, partial(_predicted, seed))
 
 
 def _predicted(seed: int | np.random.Generator, fit: Fit, rows: Rows) -> pd.DataFrame:

@@ -118,15 +118,15 @@ def predictive_check(
     >>> list(bz.predictive_check(tree, {"median": np.median}).index)
     ['median']
     """
-    fit = answering(tree, _ANSWER)
+    fit = answering(Fit(tree), _ANSWER)
     own = _replicated(fit, statistics, replicates, seed)
-    frame = compared(own, tree)
+    frame = compared(own, fit)
     if not is_judged(fit):
         return frame
     reference = reference_of(fit)
     sizes = reference.tree["posterior"].sizes
     by_reference = _replicated(reference, statistics, min(replicates, sizes["chain"] * sizes["draw"]), seed)
-    return _judged(fit, frame, (own, by_reference), compared(by_reference, reference.tree))
+    return _judged(fit, frame, (own, by_reference), compared(by_reference, reference))
 
 
 def _judged(
@@ -157,22 +157,22 @@ def _score(p: pd.Series, replicates: pd.Series) -> np.ndarray:
     return np.asarray(scipy.special.ndtri((size * p.to_numpy(dtype=np.float64) + 0.5) / (size + 1)))
 
 
-def compared(replicates: Replicates, tree: xr.DataTree) -> pd.DataFrame:
+def compared(replicates: Replicates, fit: Fit) -> pd.DataFrame:
     """Return the table of `predictive_check` for replicated data sets."""
     import pandas as pd
 
-    rows = [_compared(replicates, name, tree.attrs["kind"]) for name in replicates.replicated]
+    rows = [_compared(replicates, name, fit.kind) for name in replicates.replicated]
     frame = pd.DataFrame(rows, index=pd.Index(list(replicates.replicated), name="statistic"))
-    basis = "plug-in" if tree.attrs["kind"] == "point estimate" else "posterior draws"
-    frame.attrs.update({name: tree.attrs[name] for name in ("model", "method", "kind")} | {"basis": basis})
+    basis = "plug-in" if fit.kind == "point estimate" else "posterior draws"
+    frame.attrs.update({name: fit.tree.attrs[name] for name in ("model", "method", "kind")} | {"basis": basis})
     return frame
 
 
 def replicate(
-    tree: xr.DataTree, statistics: object = None, *, replicates: int = 1000, seed: int | np.random.Generator = 0
+    fit: Fit, statistics: object = None, *, replicates: int = 1000, seed: int | np.random.Generator = 0
 ) -> Replicates:
     """Draw data sets as `predictive_check` does, and return the quantities themselves."""
-    return _replicated(require_shown(Fit(tree), _ANSWER), statistics, replicates, seed)
+    return _replicated(require_shown(fit, _ANSWER), statistics, replicates, seed)
 
 
 def _replicated(fit: Fit, statistics: object, replicates: int, seed: int | np.random.Generator) -> Replicates:

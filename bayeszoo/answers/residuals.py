@@ -125,7 +125,7 @@ def residuals(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> pd.D
     >>> frame["basis"].iloc[0], frame.attrs["outside"]
     ('leave-one-out, closed form', 0)
     """
-    fit = answering(tree, "residuals of it")
+    fit = answering(Fit(tree), "residuals of it")
     _, _, y = one_number_outcomes(fit, "residuals")
     rows = _rows(fit, y, seed)
     agreement = _agreement(rows, _rows(reference_of(fit), y, seed), fit) if is_judged(fit) else None

@@ -203,7 +203,7 @@ def steps(tree: xr.DataTree) -> Steps:
     >>> answer.jumps["probability"].round(2).tolist()
     [0.11, 0.13, 0.85, 0.13, 0.11]
     """
-    fit = answering(tree, _ANSWER)
+    fit = answering(Fit(tree), _ANSWER)
     model = fit.model
     if not isinstance(model, OfCuts):
         hint = "bz.function_values gives the values of any function"

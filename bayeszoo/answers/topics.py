@@ -73,8 +73,8 @@ def topics(tree: xr.DataTree, top: int = 10, *, untrusted: bool = False) -> pd.D
     InputError
         When the model has no topics, or the vocabulary has fewer words.
     """
-    caveat = _caveat(tree, untrusted)
-    fit, variable = Fit(tree), _variable(tree, TOPICS)
+    fit = Fit(tree)
+    caveat, variable = _caveat(fit, untrusted), _variable(fit, TOPICS)
     words, labels = (variable[dim].to_numpy() for dim in reversed(variable.dims[2:]))
     if not 1 <= top <= len(words):
         raise InputError(f"{top} words of each topic were asked for, but the vocabulary has {len(words)}", "too_large")
@@ -84,7 +84,7 @@ def topics(tree: xr.DataTree, top: int = 10, *, untrusted: bool = False) -> pd.D
     index = pd.MultiIndex.from_product([labels, range(1, top + 1)], names=["topic", "rank"])
     columns = {"word": words[best].ravel(), **{name: values.ravel() for name, values in moments.items()}}
     frame = pd.DataFrame(columns, index=index)
-    shares = _variable(tree, PROPORTIONS).to_numpy().mean(axis=2) if PROPORTIONS in tree["posterior"] else None
+    shares = _variable(fit, PROPORTIONS).to_numpy().mean(axis=2) if PROPORTIONS in fit.tree["posterior"] else None
     is_point = fit.kind == "point estimate"
     has_documents = isinstance(fit.model.inputs, Corpus) and isinstance(fit.observed, Data) and top >= 2
     frame.attrs |= {
@@ -132,13 +132,14 @@ def proportions(
     Untrustworthy, InputError
         As `topics`.
     """
-    caveat = _caveat(tree, untrusted)
-    variable, notes = _variable(tree, PROPORTIONS), list[str]()
+    fit = Fit(tree)
+    caveat = _caveat(fit, untrusted)
+    variable, notes = _variable(fit, PROPORTIONS), list[str]()
     draws, documents = variable.to_numpy(), variable[variable.dims[2]].to_numpy()
     if new_data is not None:
-        model, data = _new_documents(tree, new_data, options)
+        model, data = _new_documents(fit, new_data, options)
         rng = stream_of_fit(tree.attrs, seed, "fold in", data.digest)
-        draws = np.asarray(model.own_parameters(_some_draws(tree, MOST_DRAWS), data, rng)[PROPORTIONS])
+        draws = np.asarray(model.own_parameters(_some_draws(fit, MOST_DRAWS), data, rng)[PROPORTIONS])
         if not np.isfinite(draws).all():
             raise NumericalError(f"{model.name}.own_parameters gives numbers that are not finite", "not_finite")
         documents, notes = data["document"], list(data.notes)
@@ -193,10 +194,11 @@ def document_scores(
     -----
     Document completion and left-to-right estimation: Wallach, Murray, Salakhutdinov and Mimno 2009.
     """
+    fit = Fit(tree)
     if how not in HOW:
         raise InputError(f"how must be {' or '.join(map(repr, HOW))}, got {how!r}", "wrong_type")
-    model, data = _new_documents(tree, new_data, options)
-    topics = _some_draws(tree, SCORED_DRAWS[how])[TOPICS]
+    model, data = _new_documents(fit, new_data, options)
+    topics = _some_draws(fit, SCORED_DRAWS[how])[TOPICS]
     rng = stream_of_fit(tree.attrs, seed, how, data.digest)
     scores = HOW[how](data, topics, model.entries("alpha", topics.shape[2]), rng)
     if not (size := float(scores.words.sum())):
@@ -213,9 +215,8 @@ def document_scores(
     return frame
 
 
-def _caveat(tree: xr.DataTree, untrusted: bool) -> dict[str, str]:
+def _caveat(fit: Fit, untrusted: bool) -> dict[str, str]:
     """Return the caveat of the estimates, if any; raise `Untrustworthy` if they are withheld, unless ``untrusted``."""
-    fit = Fit(tree)
     is_shown, components, lines = fit.is_shown, components_withheld(fit), failures_of(fit)
     if is_shown:
         lines = [f"topics are withheld: {components}"] if components else lines[1:]
@@ -225,10 +226,12 @@ def _caveat(tree: xr.DataTree, untrusted: bool) -> dict[str, str]:
     return {"caveat": "; ".join(lines)} if lines else {}
 
 
-def _variable(tree: xr.DataTree, name: str) -> xr.DataArray:
-    posterior = tree["posterior"].to_dataset()
+def _variable(fit: Fit, name: str) -> xr.DataArray:
+    posterior = fit.tree["posterior"].to_dataset()
     if name not in posterior or posterior[name].ndim != 4:
-        raise InputError(f"{tree.attrs['model']} has no {name}", "no_capability", hint="lda has; see `bayeszoo list`")
+        raise InputError(
+            f"{fit.tree.attrs['model']} has no {name}", "no_capability", hint="lda has; see `bayeszoo list`"
+        )
     return posterior[name].transpose("chain", "draw", ...)
 
 
@@ -243,9 +246,8 @@ def _moments(draws: np.ndarray, kind: str) -> dict[str, np.ndarray]:
     return {**columns, "mcse_mean": diagnostics.mcse(draws), **quantiles.columns()}
 
 
-def _new_documents(tree: xr.DataTree, new_data: object, options: Options) -> tuple[Model, Data]:
+def _new_documents(fit: Fit, new_data: object, options: Options) -> tuple[Model, Data]:
     """Return the topic model, and new documents read with the vocabulary of its fit."""
-    fit = Fit(tree)
     model = fit.model
     if not has_proportions(model):
         raise InputError(
@@ -254,9 +256,9 @@ def _new_documents(tree: xr.DataTree, new_data: object, options: Options) -> tup
     return model, read(model, new_data, new=True, like=fit.like, **options)
 
 
-def _some_draws(tree: xr.DataTree, most: int) -> dict[str, np.ndarray]:
+def _some_draws(fit: Fit, most: int) -> dict[str, np.ndarray]:
     """Return at most ``most`` draws, evenly spaced in each chain: arrays of shape (chain, draw, ...)."""
-    draws = Fit(tree).draws()
+    draws = fit.draws()
     chains, size = next(iter(draws.values())).shape[:2]
     indices = np.unique(np.linspace(0, size - 1, max(1, min(size, most // chains))).round().astype(int))
     return {name: values[:, indices] for name, values in draws.items()}

@@ -327,7 +327,7 @@ def _evidence(fit: Fit) -> dict[str, float]:
 
 def _loo(fit: Fit) -> dict[str, float]:
     try:
-        scored = of_fit(fit.tree)
+        scored = of_fit(fit)
     except NoScore:
         return {}
     return {"loo_score": scored.mean, "loo_se": scored.se, "loo_mcse": scored.mcse}

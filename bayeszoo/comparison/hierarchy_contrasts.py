@@ -42,7 +42,7 @@ def labels_of(fit: Fit) -> list[str]:
 
 def estimates_within(fit: Fit) -> pd.DataFrame:
     """Return mean, sd and quantiles of each quantity in each group, a row for each pair."""
-    fit = answering(fit.tree, "estimates of groups")
+    answering(fit, "estimates of groups")
 
     def ask(view: Fit) -> pd.DataFrame:
         rows = []
@@ -58,7 +58,7 @@ def estimates_within(fit: Fit) -> pd.DataFrame:
 
 def contrasts_within(fit: Fit, against: str | None, rope: float | None) -> pd.DataFrame:
     """Compare the groups of a hierarchical fit, quantity by quantity."""
-    fit, labels = answering(fit.tree, ANSWER), labels_of(fit)
+    fit, labels = answering(fit, ANSWER), labels_of(fit)
     inputs, notes = fit.model.inputs, list[str]()
     precisions = inputs.raw(fit.data)[1] if isinstance(inputs, Groups) else np.bincount(fit.data[CODE])
     best = int(np.argmax(precisions))

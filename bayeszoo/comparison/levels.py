@@ -48,7 +48,7 @@ def _predictor(fit: Fit, feature: Feature, w: np.ndarray) -> np.ndarray:
 
 def estimates_of_levels(fit: Fit) -> pd.DataFrame:
     """Return the linear predictor at each level of each feature, other features at their centres, a row a level."""
-    return judged_estimates(answering(fit.tree, "estimates of levels"), _estimated)
+    return judged_estimates(answering(fit, "estimates of levels"), _estimated)
 
 
 def _estimated(fit: Fit) -> pd.DataFrame:
@@ -69,7 +69,7 @@ def _estimated(fit: Fit) -> pd.DataFrame:
 
 def contrasts_of_levels(fit: Fit, against: str | None, rope: float | None) -> pd.DataFrame:
     """Compare the levels of each feature with levels, by joint draws of the linear predictor."""
-    fit = answering(fit.tree, ANSWER)
+    answering(fit, ANSWER)
     features = _with_levels(fit)
     chosen = {name: feature for name, feature in features.items() if against in (None, *feature.levels)}
     if not chosen:

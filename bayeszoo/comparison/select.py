@@ -375,7 +375,7 @@ def _leave_one_out(candidate: Candidate, options: SelectOptions) -> Document:
 
 def _scored(fit: Fit, options: SelectOptions) -> Score:
     try:
-        return score.of_fit(fit.tree, refit=options.exact_loo)
+        return score.of_fit(fit, refit=options.exact_loo)
     except NoScore as error:
         if error.code == "pareto_shape" and fit.kind == "sampled":
             again = f"{error}: --exact-loo (exact_loo=True) fits again without these rows"

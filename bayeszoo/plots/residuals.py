@@ -15,6 +15,7 @@ from bayeszoo.answers.predictive_check import Replicates, replicate
 from bayeszoo.answers.residuals import residuals
 from bayeszoo.errors import InputError
 from bayeszoo.plots.style import panels
+from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -141,7 +142,7 @@ def plot_predictive_check(
     Untrustworthy, InputError
         As for `predictive_check`.
     """
-    figure = draw_replicates(replicate(tree, statistics, replicates=replicates, seed=seed))
+    figure = draw_replicates(replicate(Fit(tree), statistics, replicates=replicates, seed=seed))
     figure.suptitle(f"{tree.attrs['model']}, {tree.attrs['method']}: posterior predictive checks", fontsize="medium")
     return figure
 

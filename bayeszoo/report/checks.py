@@ -56,12 +56,12 @@ class Checked:
         """Quantities of the data and of 1000 replicated data sets, or as many as there are draws."""
         sizes = self.fit.tree["posterior"].sizes
         is_point = self.fit.kind == "point estimate"
-        return replicate(self.fit.tree, replicates=1000 if is_point else min(1000, sizes["draw"] * sizes["chain"]))
+        return replicate(self.fit, replicates=1000 if is_point else min(1000, sizes["draw"] * sizes["chain"]))
 
     @cached_property
     def frame(self) -> pd.DataFrame:
         """What `predictive_check` returns."""
-        return compared(self.replicates, self.fit.tree)
+        return compared(self.replicates, self.fit)
 
     @cached_property
     def residuals(self) -> pd.DataFrame:
@@ -188,7 +188,7 @@ def _prior_predictive(fit: Fit) -> Folded:
         "here; one that leaves the observed outside says something else than the data."
     )
     caption = "Quantities of 1000 data sets from the prior, the middle 90% of them; red: the observed."
-    drawn = partial(draw_replicates, _middle(replicate(_with_prior_draws(fit.tree))))
+    drawn = partial(draw_replicates, _middle(replicate(Fit(_with_prior_draws(fit.tree)))))
     blocks = [Words(lead), picture(drawn, "prior predictive checks", caption)]
     return Folded("Before the data: what the prior expects", blocks)
 
@@ -239,7 +239,7 @@ def _score(fit: Fit) -> list[str | float | None]:
     if not fit.is_shown:
         return [None, None, None, None, "the estimates are withheld"]
     try:
-        scores = score.of_fit(fit.tree)
+        scores = score.of_fit(fit)
     except score.NoScore as error:
         return [None, None, None, None, str(error)]
     return [number(scores.mean, 9), scores.se, scores.mcse, scores.k_hat, ""]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def about_function(fit: Fit) -> list[Block]:
     """Say how much of the outcome the function explains, and where it is lowest and highest among the rows."""
     data = fit.data
-    frame, y = function_bands(fit.tree, {"X": data["X"], "feature": data["feature"]}), data["y"] / data.get("trials", 1)
+    frame, y = function_bands(fit, {"X": data["X"], "feature": data["feature"]}), data["y"] / data.get("trials", 1)
     left, total = float(np.mean(np.square(y - frame["mean"].to_numpy()))), float(np.var(y))
     ends = [_place(fit, frame, int(i)) for i in (np.nanargmin(frame["mean"]), np.nanargmax(frame["mean"]))]
     said = f"Among the rows the function is lowest at {ends[0]}, and highest at {ends[1]}"

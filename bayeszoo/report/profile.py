@@ -148,7 +148,7 @@ def _function(fit: Fit, digits: int | None) -> Iterator[Profile]:
     if fit.data.rows > MOST_ROWS_OF_FUNCTION:
         yield Profile("`bayeszoo predict FIT PLACES --function` gives the function at the rows of a table")
         return
-    frame, names = function_along(fit.tree), [str(name) for name in fit.data["feature"]]
+    frame, names = function_along(fit), [str(name) for name in fit.data["feature"]]
     outcome = str(getattr(fit.data, "columns", {}).get("y", "y"))
     of = f"probability of {fit.model.classes(fit.data)[1]}" if isinstance(fit.model, Classifies) else f"mean {outcome}"
     ends = ("q025", "q975") if has_interval(fit) else ()
@@ -363,7 +363,7 @@ def _path(fit: Fit) -> np.ndarray | None:
     if chains * draws * fit.data.rows * len(fit.model.coords(fit.data)["state"]) > MOST_CELLS or has_withheld(fit):
         return None  # `bayeszoo decode` has the rows that are not withheld
     with suppress(Untrustworthy):
-        return np.asarray(decodable(fit.tree, None, {}).average().label)
+        return np.asarray(decodable(fit, None, {}).average().label)
     return None
 
 

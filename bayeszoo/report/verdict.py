@@ -199,7 +199,7 @@ def winner(frame: pd.DataFrame, fits: Mapping[str, Fit]) -> list[Words]:
         first, second = ranked.iloc[0], ranked.iloc[1]
         gap, error = first[column] - second[column], np.hypot(first["evidence_se"], second["evidence_se"])
         if column == "loo_score":
-            less = leave_out.difference(*(leave_out.of_fit(fits[each["fit"]].tree) for each in (first, second)))
+            less = leave_out.difference(*(leave_out.of_fit(fits[each["fit"]]) for each in (first, second)))
             gap, error = less.total * less.mean, less.total * less.se
         clear = "" if gap > 2 * error else ", which is no clear difference"
         by = f"by {number(gap, 3)} nats{f' (standard error {number(error, 2)})' * bool(error)}{clear}"

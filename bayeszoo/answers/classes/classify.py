@@ -159,7 +159,7 @@ def classify(
     >>> tree = bz.fit(bz.find("logistic_regression")(), method="nuts", seed=1)  # doctest: +SKIP
     >>> bz.classify(tree, {"temperature": [31.0]}, loss=[[0, 1], [5, 0]])  # doctest: +SKIP
     """
-    fit = answering(tree, _ANSWER)
+    fit = answering(Fit(tree), _ANSWER)
     model = classifier(fit.model)
     classes = model.classes(fit.like)
     losses, actions = losses_of(loss, reject, classes), [*classes, *([] if reject is None else [REJECT])]

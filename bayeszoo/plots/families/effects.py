@@ -43,13 +43,13 @@ _ACROSS = 30
 _QUANTILES = ("q025", "q975")
 
 
-def _regression(fit: Fit, answer: str) -> tuple[Fit, LinearPredictor]:
-    fit = answering(fit.tree, f"{answer} by it")
+def _regression(fit: Fit, answer: str) -> LinearPredictor:
+    answering(fit, f"{answer} by it")
     if not has_slopes(fit.model):
         raise InputError(
             f"{answer} need a regression with a weight for each term, and {fit.model.name} is none", "not_a_regression"
         )
-    return fit, fit.model
+    return fit.model
 
 
 def slopes(fit: Fit) -> pd.DataFrame:
@@ -62,7 +62,7 @@ def slopes(fit: Fit) -> pd.DataFrame:
     """
     import pandas as pd
 
-    fit, model = _regression(fit, "slopes")
+    model = _regression(fit, "slopes")
     design, summary = model.design(fit.data), summaries_of(fit, ["w"])["w"]
     has_two = ((design == design.min(axis=0)) | (design == design.max(axis=0))).all(axis=0)
     step = np.where(has_two, np.ptp(design, axis=0), design.std(axis=0))
@@ -126,7 +126,7 @@ def effects(fit: Fit, group: str | None = None) -> pd.DataFrame:
     """
     import pandas as pd
 
-    fit, model = _regression(fit, "effects")
+    model = _regression(fit, "effects")
     X, features = fit.data["X"], model.separate_features(fit.data)
     if not features:
         raise InputError(
@@ -228,7 +228,7 @@ def explained(fit: Fit) -> dict[str, float]:
     the noise (Gelman, Goodrich, Gabry and Vehtari 2019). A point estimate has only the mean. Raises the errors of
     `slopes`, and `InputError` if the noise has no variance.
     """
-    fit = answering(fit.tree, "R2 by it")
+    answering(fit, "R2 by it")
     model = fit.model
     if not (has_slopes(model) and model.has_identity_link):
         raise InputError(f"R2 needs a linear model, and {model.name} is none", "no_r2")

@@ -164,7 +164,7 @@ def plot_biplot(tree: xr.DataTree, *, axes: tuple[int, int] = (1, 2), groups: Se
     Untrustworthy
         When the fit failed its gate.
     """
-    fit = answering(tree, _PICTURES)
+    fit = answering(Fit(tree), _PICTURES)
     q, rows = _named(fit, _OF_ROWS)["loadings"].shape[2], fit.data.rows
     if len(axes) != 2 or axes[0] == axes[1] or not all(isinstance(axis, int) and 1 <= axis <= q for axis in axes):
         raise InputError(
@@ -263,7 +263,7 @@ def _figure(fit: Fit, width: float = 5.2, height: float = 3.6) -> tuple[Figure, 
 
 def _shown(fit: Fit, names: tuple[str, ...], quantities: Callable[[Params], np.ndarray]) -> np.ndarray:
     """Return draws (draws, n) of quantities of named parameters; NaN where those of an approximation are withheld."""
-    return agreeing_draws(answering(fit.tree, _PICTURES), _PICTURES, lambda view: quantities(_named(view, names)))
+    return agreeing_draws(answering(fit, _PICTURES), _PICTURES, lambda view: quantities(_named(view, names)))
 
 
 def _named(fit: Fit, names: tuple[str, ...]) -> dict[str, np.ndarray]:

@@ -85,8 +85,8 @@ def draw_along(axes: Axes, fit: Fit, j: int, draws: int, seed: int = 0) -> None:
     assert isinstance(model, OfFunction)  # otherwise its bands were refused
     draws = draws if has_interval(fit) and not has_withheld(fit) else 0
     function, drawn = (
-        function_bands(fit.tree, places),
-        model.mean_outcome(drawn_functions(fit.tree, places, draws, seed)),
+        function_bands(fit, places),
+        model.mean_outcome(drawn_functions(fit, places, draws, seed)),
     )
     colour = COLOURS[0]
     if "row_q025" in function:

@@ -70,11 +70,12 @@ def plot_states(
     Untrustworthy, NumericalError
         As `decode`.
     """
-    decoded = decodable(source, new_data, options)
+    known = source if isinstance(source, Model) else Fit(source)
+    decoded = decodable(known, new_data, options)
     frame = decode(source, new_data, **options)
     k = _chosen(decoded, frame, state)
     shaded = None if truth is None else _shaded(truth, frame[f"smoothed[{decoded.states[k]}]"])
-    has_parameters = isinstance(source, Model) or not has_withheld(Fit(source))
+    has_parameters = isinstance(known, Model) or not has_withheld(known)
     numbers = "symbol" not in decoded.data
     heights = [2.2] * numbers + [2.4, 0.22 * decoded.model.K + 0.1]
     height = (sum(heights) + 0.9) / len(heights)
@@ -93,7 +94,7 @@ def plot_states(
         panel.tick_params(labelsize="small")
     axes[-1].set(xlim=(0.5, len(frame) + 0.5))
     name_rows(axes[-1], decoded.data)
-    method = "known tables" if isinstance(source, Model) else f"{source.attrs['method']} ({source.attrs['kind']})"
+    method = "known tables" if isinstance(known, Model) else f"{known.method} ({known.kind})"
     figure.suptitle(f"{decoded.model.name}, {method}", fontsize="medium")
     return figure
 
