@@ -47,7 +47,7 @@ from bayeszoo.foundation.named import Options
 
 COUNT, FEATURES = "count", "features"
 _MOST_ROWS = 70
-"""Most combinations of levels of which all pairs of rows are enumerated."""
+"""Most combinations of levels whose pairs of rows are enumerated."""
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,11 @@ class Mixed(Inputs):
     ``levels`` may also list levels, ``stage=1,2,3``. The option ``features`` names the columns to use, ``count`` a
     column of counts of rows.
 
-    The canonical arrays are ``levels``, ``counts`` and ``reals``, shape (rows, features of the kind). ``levels`` has
-    places along the coordinate ``level``, which has a label ``feature=level`` for each level of each feature, -1 where
-    a cell is missing; the others are float64, NaN where a cell is missing. The coordinates ``feature`` (of levels),
-    ``count`` and ``real`` name the features. A model may take only some ``kinds``, and no missing cells unless it is
-    `maskable`. `name` is the array that is taken as the outcome.
+    The canonical arrays are ``levels``, ``counts`` and ``reals``, shape (rows, features of the kind). ``levels`` holds
+    indices along the coordinate ``level``, which has a label ``feature=level`` for each level of each feature, and -1
+    for missing cells; the others are float64, with NaN for missing cells. The coordinates ``feature`` (for levels),
+    ``count`` and ``real`` name the features. A model may take some ``kinds`` only, and no missing cells unless it is
+    `maskable`. `name` is the array that is used as the outcome.
     """
 
     name: str = LEVELS
@@ -97,7 +97,7 @@ class Mixed(Inputs):
 
     @property
     def _of_numbers(self) -> str:
-        """The kind of a column of numbers that no option names."""
+        """The default kind of a column of numbers."""
         return next(kind for kind in (REALS, COUNTS, LEVELS) if kind in self.kinds)
 
     # Tables
@@ -116,33 +116,30 @@ class Mixed(Inputs):
 
     def _kinds(self, table: Table, options: Options, target: str | None = None) -> dict[str, str]:
         """Return the kind of each feature, by its name."""
-        taken = {name for name in (target, options.get(COUNT)) if name is not None}
-        asked = self._asked(options)
-        features: list[str] = options.get(FEATURES, [name for name in table.columns if name not in taken])
+        not_features = {name for name in (target, options.get(COUNT)) if name is not None}
+        named = self._named_kinds(options)
+        features: list[str] = options.get(FEATURES, [name for name in table.columns if name not in not_features])
         if not features:
-            raise InputError(
-                f"there is no feature: {quoted(table.columns)} is all", "no_data", hint="give feature columns"
-            )
-        if shared := next((name for name in (*features, *asked) if name in taken), None):
+            problem = f"there is no feature: {quoted(table.columns)} is all"
+            raise InputError(problem, "no_data", hint="give feature columns")
+        if shared := next((name for name in (*features, *named) if name in not_features), None):
             role = "the outcome" if shared == target else "how often rows occur"
-            hint = "leave it out of the features"
-            raise InputError(
-                f"column {shown(shared)} is both a feature and {role}", "duplicate_name", column=shared, hint=hint
-            )
-        if other := next(iter(asked.keys() - {*features}), None):
-            column = table[other]  # raises if there is no such column
-            problem = f"{column} is named by --{asked[other]}, and is no feature"
-            raise InputError(problem, "unknown_label", column=other, hint="add it to --features")
+            problem, hint = f"column {shown(shared)} is both a feature and {role}", "leave it out of the features"
+            raise InputError(problem, "duplicate_name", column=shared, hint=hint)
+        if unlisted := next(iter(named.keys() - {*features}), None):
+            column = table[unlisted]  # raises if there is no such column
+            problem = f"{column} is named by --{named[unlisted]}, and is no feature"
+            raise InputError(problem, "unknown_label", column=unlisted, hint="add it to --features")
         if FEATURES not in options:
-            unclear = [name for name in features if name not in asked]
+            unclear = [name for name in features if name not in named]
             refuse_unclear_counts(table, unclear, "name it with --count")
-        return {name: asked.get(name) or self._kind_of(table[name]) for name in features}
+        return {name: named.get(name) or self._kind_of(table[name]) for name in features}
 
-    def _asked(self, options: Options) -> dict[str, str]:
+    def _named_kinds(self, options: Options) -> dict[str, str]:
         pairs = [(name, kind) for kind in self.kinds for name in options.get(kind, ())]
-        if twice := repeated([name for name, _ in pairs]):
-            kinds = " and ".join(f"--{kind}" for name, kind in pairs if name == twice)
-            raise InputError(f"column {shown(twice)} is named by {kinds}", "conflicting_options", column=twice)
+        if repeat := repeated([name for name, _ in pairs]):
+            kinds = " and ".join(f"--{kind}" for name, kind in pairs if name == repeat)
+            raise InputError(f"column {shown(repeat)} is named by {kinds}", "conflicting_options", column=repeat)
         return dict(pairs)
 
     def _kind_of(self, column: Column) -> str:
@@ -152,9 +149,9 @@ class Mixed(Inputs):
         """Return the features of the fit and their kinds; refuse options that differ."""
         fitted = {name: kind for kind in self.kinds for name in like[AXES[kind]].tolist()}
         fitted_levels = {name: list(codes) for name, codes in levels_by_feature(like).items()}
-        differ = {name for name, kind in self._asked(options).items() if fitted.get(name) != kind}
-        asked_levels = options.get(LEVELS, {})
-        differ |= {name for name, levels in asked_levels.items() if levels not in (None, fitted_levels.get(name))}
+        differ = {name for name, kind in self._named_kinds(options).items() if fitted.get(name) != kind}
+        chosen_levels = options.get(LEVELS, {})
+        differ |= {name for name, levels in chosen_levels.items() if levels not in (None, fitted_levels.get(name))}
         if differ:
             problem = f"{quoted(sorted(differ))}: kinds and levels of features must be those of the fit"
             raise InputError(problem, "labels_differ", hint="leave out --levels, --counts and --reals")
@@ -201,9 +198,9 @@ class Mixed(Inputs):
         options: Options,
     ) -> list[Cell]:
         fitted = None if like is None else {name: list(codes) for name, codes in levels_by_feature(like).items()}
-        asked: Mapping[str, list[str] | None] = options.get(LEVELS, {})
+        chosen_levels: Mapping[str, list[str] | None] = options.get(LEVELS, {})
         try:
-            return [Cell(kind, read_feature(table[name], kind, asked, fitted)) for name, kind in kinds.items()]
+            return [Cell(kind, read_feature(table[name], kind, chosen_levels, fitted)) for name, kind in kinds.items()]
         except InputError as error:
             if error.hint or error.code != "not_a_number":
                 raise
@@ -211,14 +208,14 @@ class Mixed(Inputs):
                 refuse_text(Table("", {name: table[name] for name in kinds}), FEATURES)
                 raise
             name = error.column or ""
-            is_named = name in self._asked(options)
+            is_named = name in self._named_kinds(options)
             hint = f"leave it out of --{kinds[name]}" if is_named else f"of labels use --levels {listing([name])}"
             raise InputError(error.message, error.code, column=error.column, rows=error.rows, hint=hint) from None
 
     def _about(self, cells: Sequence[Cell], options: Options, rows: int) -> tuple[str, ...]:
         """Refuse constant and repeated features of a whole table; return notes on how columns were read."""
         is_whole, is_named, notes = cells[0].column.before is None, FEATURES in options, list[str]()
-        features, seen = [cell.column.name for cell in cells], dict[object, Column]()
+        features, first_by_key = [cell.column.name for cell in cells], dict[object, Column]()
         for cell in cells if is_whole and rows > 1 else ():
             column, levels = cell.column, options.get(LEVELS, {})
             if cell.kind == LEVELS and not cell.feature.fixed:
@@ -226,7 +223,7 @@ class Mixed(Inputs):
                 refuse_identifier(cell.feature, features, is_named or column.name in levels, lines)
             if cell.is_constant:
                 notes += refuse_feature(column, "is constant, and tells nothing", "constant", features, is_named)
-            if (first := seen.setdefault(cell.key, column)) is not column:
+            if (first := first_by_key.setdefault(cell.key, column)) is not column:
                 problem = f"holds the values of {first}"
                 notes += refuse_feature(column, problem, "duplicate_columns", features, is_named)
         of_levels = [note for cell in cells if cell.kind == LEVELS for note in about_levels(cell.feature)]
@@ -235,13 +232,13 @@ class Mixed(Inputs):
 
     def _about_numbers(self, cells: Sequence[Cell], named: Collection[str]) -> list[str]:
         """Return a note on real numbers that may be counts or codes of levels, unless an option names them."""
-        others = [kind for kind in (COUNTS, LEVELS) if kind in self.kinds]
+        other_kinds = [kind for kind in (COUNTS, LEVELS) if kind in self.kinds]
         cells = [cell for cell in cells if cell.kind == REALS and cell.column.name not in named]
-        whole = [cell.column.name for cell in cells if are_whole(cell.feature.values)]
-        if not whole or not others:
+        whole_columns = [cell.column.name for cell in cells if are_whole(cell.feature.values)]
+        if not whole_columns or not other_kinds:
             return []
-        options = ", ".join(f"--{kind} {listing(whole)}" for kind in others)
-        return [f"whole numbers are read as real numbers: {quoted(whole)}; otherwise name them with {options}"]
+        options = ", ".join(f"--{kind} {listing(whole_columns)}" for kind in other_kinds)
+        return [f"whole numbers are read as real numbers: {quoted(whole_columns)}; otherwise name them with {options}"]
 
     # Canonical arrays
 
@@ -270,7 +267,7 @@ class Mixed(Inputs):
         """Return the columns under their names, levels as text."""
         columns = dict[str, np.ndarray]()
         by_code = {code: level for codes in levels_by_feature(arrays).values() for level, code in codes.items()}
-        labels = np.array([*(by_code[code] for code in range(len(by_code))), ""], dtype=str)  # the last for code -1
+        labels = np.array([*(by_code[code] for code in range(len(by_code))), ""], dtype=str)  # the last is for code -1
         for kind in self.kinds:
             values = labels[arrays[kind]] if kind == LEVELS else arrays[kind]
             columns |= dict(zip(arrays[AXES[kind]].tolist(), values.T, strict=True))
@@ -301,12 +298,12 @@ class Mixed(Inputs):
         return all(np.array_equal(back[name], arrays[name], equal_nan=name in (COUNTS, REALS)) for name in arrays)
 
     def _holes(self, arrays: Arrays) -> np.ndarray:
-        """Mark the missing cells, shape (rows, features)."""
+        """Return a mask of missing cells, shape (rows, features)."""
         holes = [arrays[kind] < 0 if kind == LEVELS else np.isnan(arrays[kind]) for kind in self.kinds]
         return np.concatenate(holes, axis=1)
 
     def indicators(self, arrays: Arrays, codes: np.ndarray, axis: str) -> np.ndarray:
-        """Return places (rows, features) along the axis of levels as indicators, NaN where a feature is missing."""
+        """Return level indices (rows, features) as indicators along the axis, NaN for missing features."""
         if codes.ndim == 1:
             return super().indicators(arrays, codes, axis)
         indicators = np.empty((len(codes), len(arrays[axis])))
@@ -319,20 +316,20 @@ class Mixed(Inputs):
         return len(arrays[self.kinds[0]])
 
     def blank(self, coords: Arrays, rows: int) -> dict[str, np.ndarray]:
-        """Return rows without any value, and all coordinates; an axis that is not among them has no label."""
+        """Return rows of missing values, with all coordinates; those not in ``coords`` have no labels."""
         axes = {axis: coords.get(axis, np.array([], dtype=str)) for axis in self.coords}
         empty = {kind: [np.full(rows, np.nan)] * len(axes[AXES[kind]]) for kind in self.kinds}
         return {kind: stack(kind, values, rows) for kind, values in empty.items()} | axes
 
     def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
-        """Return rows without any value; refuse where a model takes no missing cells."""
+        """Return rows of missing values; refuse for a model that takes none."""
         if self.maskable:
             return self.blank(arrays, rows)
         hint = "give a table with its features"
         raise InputError("the features of further rows are not known", "new_rows_unknown", hint=hint)
 
     def possible(self, arrays: Arrays | None = None) -> Iterator[dict[str, np.ndarray]] | None:
-        """Go through every few rows of levels, of features that have few combinations; all other cells are missing."""
+        """Yield all small data sets of levels, for features with few combinations; other cells are missing."""
         if not self.maskable:
             return None
         simplest = {FEATURE: np.array(["x"]), LEVEL: np.array(["x=a", "x=b"])} if LEVELS in self.kinds else {}
@@ -342,7 +339,7 @@ class Mixed(Inputs):
     _simplest: ClassVar[dict[str, np.ndarray]] = {}
 
     def _every_row(self, arrays: Arrays, times: int = 1) -> dict[str, np.ndarray]:
-        """Return a row for each combination of levels, of as many features as keep ``times`` the rows few."""
+        """Return one row per combination of levels, for as many features as keep ``times`` rows below a limit."""
         chosen = list[tuple[int, ...]]()
         for table in tables_of(arrays):
             if times * len(table) <= _MOST_ROWS:

@@ -1,4 +1,4 @@
-"""Sequences of symbols, as the transitions that they are made of: which symbol follows which context, once a row."""
+"""Sequences of symbols as transitions: one row per pair of a context and the symbol that follows it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Coding = tuple[dict[str, np.ndarray], tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Transitions(Inputs):
-    """What follows what in sequences of symbols; each row is one transition.
+    """Transitions in sequences of symbols, one per row.
 
     The table holds one column of symbols in order, perhaps with a column ``sequence`` that names the sequence each row
     belongs to; or one transition a row, in columns ``from`` and ``to`` (or ``source`` and ``target``), perhaps with a
@@ -186,7 +186,7 @@ def _ends(table: Table, options: Options) -> dict[str, str]:
             raise InputError(
                 "count goes with source and target", "options_go_together", hint="say which columns these are"
             )
-        if half := [pair for pair in _PAIRS if list(table.columns) == [pair[0]]]:  # as symbols in order not the same
+        if half := [pair for pair in _PAIRS if list(table.columns) == [pair[0]]]:  # probably not symbols in order
             problem = f"there is a column {shown(half[0][0])} but no column {shown(half[0][1])}"
             raise InputError(problem, "bad_transitions", hint="use --column for symbols")
         return {}
@@ -201,7 +201,7 @@ def _ends(table: Table, options: Options) -> dict[str, str]:
 
 
 def are_contexts(sources: list[str], targets: list[str]) -> bool:
-    """Say whether the sources of transitions are contexts of several symbols, and not symbols."""
+    """Return whether the sources of transitions are contexts of several symbols, and not symbols."""
     return not set(sources) & set(targets) and all(" " in label for label in sources)
 
 
@@ -232,7 +232,7 @@ def from_transitions(
 def _both_ends(
     columns: dict[str, Column], alphabet: Alphabet, order: int | None, like: Arrays | None
 ) -> tuple[Coded, Coded, bool]:
-    """Code both ends of transitions, and say whether they share one alphabet."""
+    """Return both ends of transitions as codes, and whether they share one alphabet."""
     source, target = columns["previous"], columns["next"]
     if like is not None:
         return _contexts_of(like).coded(source), alphabet.coded(target), False
@@ -288,7 +288,7 @@ def from_symbols(
 
 
 def _windows(codes: np.ndarray, names: np.ndarray, order: int) -> tuple[np.ndarray, np.ndarray]:
-    """Find the runs of ``order + 1`` symbols of one sequence, and the row where each ends; a missing one breaks it."""
+    """Return the runs of ``order + 1`` symbols of one sequence, none missing, and the row where each ends."""
     if len(codes) <= order:
         return np.empty((0, order + 1), dtype=np.int64), np.empty(0, dtype=np.int64)
     place = np.argsort(names, kind="stable")
@@ -319,7 +319,7 @@ def _joined_contexts(
         raise InputError(
             f"symbol {shown(spaced)} has a space, which joins the symbols of a context", "space_in_symbol", hint=hint
         )
-    texts = [""] * len(column)  # in the rows where contexts end, so that messages name these
+    texts = [""] * len(column)  # at the rows where contexts end, which messages name
     for row, window in zip(rows.tolist(), windows[:, :-1].tolist(), strict=True):
         texts[row] = " ".join(labels[symbol] for symbol in window)
     contexts = Column(column.name, texts)
