@@ -302,7 +302,7 @@ def test_the_page_says_what_comes_next(tmp_path, no_pictures):
     tree = fitted()
     bz.report([tree], tmp_path / "page.html")
     page, first = (tmp_path / "page.html").read_text(), bz.forecast(tree, 1).iloc[0]
-    assert "What comes next" in page
+    assert "Forecast: " in page
     assert f"{first['mean']:.4f}"[:5] in page
 
 

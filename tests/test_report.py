@@ -1,4 +1,4 @@
-"""The report: all a reader must know is on the page, nothing that was withheld, and nothing of a user's as markup."""
+"""The report: the page has every part, no withheld number, and no text of a user as markup."""
 
 import base64
 import hashlib
@@ -198,7 +198,7 @@ def asked_of(kind, checks, **facts):
         ("small_step_gain", -1e-9, "and no small step from it gains."),
         ("stationary_distance", 2e-7, "and a Newton step would move it by 2e-07 sd."),
         ("kkt_violation", 1e-12, "and it violates the conditions of optimality (KKT) by 1e-12."),
-        ("restarts", 7, "and 7 climbs ended there, at the highest of the maxima"),
+        ("restarts", 7, "and 7 restarts reached it, the highest maximum found"),
         ("another", 1.0, "The mode was found."),
     ],
 )

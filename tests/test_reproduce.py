@@ -1,4 +1,4 @@
-"""How to make it again: the command and the Python of a report are run, and give the fit that they are about."""
+"""The command and the Python of a report are run, and reproduce its fit."""
 
 import json
 import shlex
@@ -171,7 +171,7 @@ def test_an_interrupted_fit_is_said_to_be_made_whole():
     tree = bz.fit(bz.find("normal_gamma")(), "newcomb.csv", "exact")
     assert "interrupted" not in text_of(provenance.again({"exact": Fit(tree)}))
     tree.attrs["status"] = "interrupted"
-    assert "interrupted is made whole" in text_of(provenance.again({"exact": Fit(tree)}))
+    assert "An interrupted fit is repeated" in text_of(provenance.again({"exact": Fit(tree)}))
 
 
 def test_a_file_that_is_called_as_an_example_is_not_taken_for_it():
@@ -179,7 +179,7 @@ def test_a_file_that_is_called_as_an_example_is_not_taken_for_it():
     mine, own = (bz.fit(kind(), data, "exact") for data in ("newcomb.csv", bz.example(kind)))
     assert ["bz.example(M, 'newcomb')" in provenance.python([Fit(tree)]) for tree in (mine, own)] == [False, True]
     assert [
-        "come with the model" in text_of(provenance.section({"normal_gamma": Fit(tree)})) for tree in (mine, own)
+        "Example data of the model" in text_of(provenance.section({"normal_gamma": Fit(tree)})) for tree in (mine, own)
     ] == [
         False,
         True,

@@ -1,4 +1,4 @@
-"""What a section of the report is made of. Everything is plain text here: the template escapes it."""
+"""The blocks of a section of the report. Everything is plain text here: the template escapes it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Skipped(Block):
 
 @dataclass(frozen=True)
 class Picture(Block):
-    """An image as a data URI, with the words that stand for it where it cannot be seen."""
+    """An image as a data URI, with alternative text."""
 
     source: str
     alt: str
@@ -101,15 +101,16 @@ class Section:
 def table(
     columns: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "", words: Sequence[str] = (), **options: Any
 ) -> TableBlock:
-    """Make a table of text and numbers, formatted as on the terminal; columns that are blank are left out."""
+    """Return a table of text and numbers, formatted as on the terminal, without blank columns."""
     cells = [[escaped(cell) if isinstance(cell, str) else number(cell) for cell in row] for row in rows]
-    kept = [i for i in range(len(columns)) if i == 0 or not cells or any(row[i] not in ("", "-") for row in cells)]
-    return TableBlock([columns[i] for i in kept], [[row[i] for i in kept] for row in cells], caption, words, **options)
+    shown = [i for i in range(len(columns)) if i == 0 or not cells or any(row[i] not in ("", "-") for row in cells)]
+    rows = [[row[i] for i in shown] for row in cells]
+    return TableBlock([columns[i] for i in shown], rows, caption, words, **options)
 
 
 @contextmanager
 def skipping[B: Block](part: str, into: list[B | Skipped]) -> Iterator[None]:
-    """Take what a model, its data or its fit do not allow for a reason to leave a part out, and keep the reason."""
+    """Leave out a part that a model, its data or its fit does not allow, and store the reason in ``into``."""
     try:
         yield
     except (InputError, NumericalError, Untrustworthy) as error:
@@ -117,7 +118,7 @@ def skipping[B: Block](part: str, into: list[B | Skipped]) -> Iterator[None]:
 
 
 def picture(make: Callable[[], object], alt: str, caption: str = "", wide: bool = False) -> Picture | Skipped:
-    """Draw a picture, or say why it cannot be drawn."""
+    """Draw a picture, or return the reason why it cannot be drawn."""
     figures: list[Any] = []
     with skipping(alt, figures):
         figures.append(Picture(data_uri(make), alt, caption, wide))

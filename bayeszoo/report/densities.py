@@ -1,4 +1,4 @@
-"""ArviZ's pictures of a fit: densities of single quantities, intervals together, and diagnostics of the sampler."""
+"""ArviZ's pictures of a fit: densities of quantities, intervals, and diagnostics of the sampler."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     import xarray as xr
 
 MOST = 8
-"""Quantities that have pictures of their own."""
+"""Most quantities whose densities are drawn."""
 MOST_CHAINS = 4
-"""Quantities whose chains are drawn."""
+"""Most quantities whose chains are drawn."""
 MOST_DRAWS = 500
-"""Draws of a chain that traces and ranks show: all of a long chain would be megabytes, and look the same."""
+"""Most draws per chain in traces and ranks: more would take megabytes, and look the same."""
 _WIDE = (9.4, 3.0)
 _HERO = 5.4
 
@@ -48,28 +48,30 @@ def hero(fits: Sequence[Fit]) -> Block:
 def _densities(chosen: Sequence[str], shown: Sequence[Fit], fits: Sequence[Fit]) -> str:
     """Return the caption of a picture of densities: the quantities it shows and those it leaves out."""
     drawn = that_have(shown, chosen)
-    said = ["Posterior densities.", *_of_which(drawn, shown, fits)]
+    sentences = ["Posterior densities.", *_of_which(drawn, shown, fits)]
     if not same_model(drawn):
-        return " ".join([*said, "Models or priors differ: no exact density and no MAP is that of all."])
+        sentences.append("Models or priors differ, and so do their exact densities and MAPs: none is drawn.")
+        return " ".join(sentences)
     over, first = lines(fits, drawn), drawn[0]
     closed: Any = first.tree.children.get("exact", {})
     if any(label.partition("[")[0] in closed for label in chosen):
-        said.append("Dashed: the exact density." if over["exact"] else "The exact density is withheld with its fit.")
+        withheld_exact = "The exact density is withheld with its fit."
+        sentences.append("Dashed: the exact density." if over["exact"] else withheld_exact)
     if not over["mode"]:
-        said.append("The MAP is withheld with its fit.")
+        sentences.append("The MAP is withheld with its fit.")
     elif at_modes(fits, drawn) or modes(first, chosen) is not None:
-        said.append("Dotted red: the MAP.")
-    return " ".join(said)
+        sentences.append("Dotted red: the MAP.")
+    return " ".join(sentences)
 
 
 def _of_which(drawn: Sequence[Fit], shown: Sequence[Fit], fits: Sequence[Fit]) -> list[str]:
-    """Name the model of the fits drawn, if the page has several models, and the fits without these quantities."""
+    """Return sentences on the fits drawn, if the page has several models, and on fits without these quantities."""
     names = dict(zip(map(id, fits), names_of(fits), strict=True))
-    those = {id(fit) for fit in drawn}
-    lacking = [names[id(fit)] for fit in shown if id(fit) not in those]
-    of = [name for place, name in names.items() if place in those]
-    said = [f"Of {', '.join(of)}."] if same_model(drawn) and not same_model(fits) else []
-    return said + ([f"Without {', '.join(lacking)}, which have other quantities."] if lacking else [])
+    drawn_ids = {id(fit) for fit in drawn}
+    lacking = [names[id(fit)] for fit in shown if id(fit) not in drawn_ids]
+    drawn_names = [name for place, name in names.items() if place in drawn_ids]
+    about = [f"Fits: {', '.join(drawn_names)}."] if same_model(drawn) and not same_model(fits) else []
+    return about + ([f"Without {', '.join(lacking)}, which have other quantities."] if lacking else [])
 
 
 def section(fits: Sequence[Fit]) -> list[Block]:
@@ -78,7 +80,7 @@ def section(fits: Sequence[Fit]) -> list[Block]:
     main = best(sampled or shown or fits)
     chosen = _chosen(main, shown)
     densities = _all_densities(chosen, fits, shown)
-    densities += _of_how_many(main) if densities else []
+    densities += _about_number(main) if densities else []
     folded = {"Densities": densities, "Chains": _chains(main, _chosen(main, shown, MOST_CHAINS))}
     if forests := _forests(shown, fits):
         folded["Intervals"] = [Choice("intervals of", {name: [drawn] for name, drawn in forests.items()})]
@@ -88,7 +90,7 @@ def section(fits: Sequence[Fit]) -> list[Block]:
 
 
 def _remarks(main: Fit) -> list[Block]:
-    """Name the entries that are not drawn one by one, and say why."""
+    """Return notes on entries that are not drawn one by one, and why."""
     blocks: list[Any] = []
     if not main.is_shown and main.kind == "sampled":
         words = "Estimates are withheld: these pictures show the failure, not the posterior."
@@ -101,14 +103,14 @@ def _remarks(main: Fit) -> list[Block]:
     return blocks
 
 
-def _of_how_many(main: Fit) -> list[Words]:
+def _about_number(main: Fit) -> list[Words]:
     total = len(labels(main, free_of_labels(main)))
-    how = "those whose chains agree least" if main.kind == "sampled" else "the first"
-    return [Words(f"{MOST} of {total} quantities are drawn, {how}.", "note")] * (total > MOST)
+    which = "those with the largest R-hat" if main.kind == "sampled" else "the first"
+    return [Words(f"{MOST} of {total} quantities are drawn, {which}.", "note")] * (total > MOST)
 
 
 def _chosen(main: Fit, shown: Sequence[Fit], most: int = MOST) -> list[str]:
-    """Return the quantities drawn one by one: of many those whose chains agree least, in the order of the table.
+    """Return the quantities drawn one by one: of many those with the largest R-hat, in the order of the table.
 
     An entry that is the same in every draw, such as a loading that is 0 by definition, is left out.
     """
@@ -116,16 +118,16 @@ def _chosen(main: Fit, shown: Sequence[Fit], most: int = MOST) -> list[str]:
         return []
     groups = free_of_labels(main)
     values = draws_of(main, None, groups)["value"].to_numpy()
-    every = labels(main, groups)
+    names = labels(main, groups)
     varies = np.flatnonzero(np.ptp(values, axis=(0, 1)) > 0)
     if main.kind == "sampled" and len(varies) > most:
         r_hat = diagnostics.r_hat(values[:, :, varies])
         varies = varies[np.sort(np.argsort(-np.nan_to_num(r_hat, nan=np.inf), kind="stable")[:most])]
-    return [every[i] for i in varies[:most]]
+    return [names[i] for i in varies[:most]]
 
 
 def _all_densities(chosen: Sequence[str], fits: Sequence[Fit], shown: Sequence[Fit]) -> list[Block]:
-    """Draw the densities of all quantities chosen, of the fits that have them."""
+    """Draw the densities of the chosen quantities, for the fits that have them."""
     drawn = that_have(shown, chosen) if chosen else []
     if not drawn:
         return []
@@ -144,16 +146,16 @@ def _chains(main: Fit, chosen: Sequence[str]) -> list[Block]:
     """Return the pictures of the chains of a sampler: ranks and traces of each quantity, and energies."""
     if main.kind != "sampled" or not chosen:
         return []
-    (thin, some), names = _thinned(main), ", ".join(chosen)
-    ranks = "Ranks of each chain among all draws, less what is expected: near 0 where the chains agree"
+    (thin, about_thinning), names = _thinned(main), ", ".join(chosen)
+    ranks = "Ranks of each chain among all draws, less their expectation: near 0 if the chains agree"
     drawn = [
         picture(partial(draw, thin, chosen, **_sized(chosen)), f"{title} of {names}", caption, wide=True)
         for title, draw, caption in (
-            ("ranks", plots.rank, f"{ranks}{some}."),
-            ("traces", plots.trace, f"Each chain in the order of its draws{some}."),
+            ("ranks", plots.rank, f"{ranks}{about_thinning}."),
+            ("traces", plots.trace, f"Each chain in the order of its draws{about_thinning}."),
         )
     ]
-    caption = "Energies of the chains and of their transitions; alike is well. Left: E-BFMI, at least 0.3."
+    caption = "Energies of the chains and of their transitions; they should be alike. Left: E-BFMI, at least 0.3."
     energy = partial(plots.energy, main.tree, figure_kwargs={"figsize": _WIDE})
     return [*drawn, picture(energy, f"energy of {main.method}", caption, wide=True)]
 
@@ -163,8 +165,8 @@ def _thinned(fit: Fit) -> tuple[xr.DataTree, str]:
     draws = fit.tree["posterior"].sizes["draw"]
     if draws <= MOST_DRAWS:
         return fit.tree, ""
-    kept = np.linspace(0, draws - 1, MOST_DRAWS).round().astype(int)
-    thin = fit.tree.filter(lambda group: group.sizes.get("draw") == draws).isel(draw=kept)
+    indices = np.linspace(0, draws - 1, MOST_DRAWS).round().astype(int)
+    thin = fit.tree.filter(lambda group: group.sizes.get("draw") == draws).isel(draw=indices)
     thin.attrs.update(fit.tree.attrs)
     return thin, f"; {MOST_DRAWS} of its {draws} draws, evenly spaced"
 
@@ -173,51 +175,52 @@ def _diverged(main: Fit) -> list[Block]:
     """Draw where transitions diverged, if any did."""
     stats: Any = main.tree.children.get("sample_stats", {})
     count = int(stats["diverging"].sum()) if "diverging" in stats else 0
-    caption = f"{count} divergent transitions, in red: where the sampler lost its way."
+    caption = f"{count} divergent transitions, in red: the simulated trajectory was inaccurate there."
     return [picture(partial(plots.pair, main.tree), "divergent transitions", caption, wide=True)] if count else []
 
 
 def _against(fits: Sequence[Fit]) -> dict[str, list[Any]]:
-    """Compare each approximation with the draws by nuts of the same model and prior, where there are any."""
+    """Compare each approximation with draws by nuts of the same model and prior, if there are any."""
     named = list(zip(names_of(fits), fits, strict=True))
-    sampled = [(name, other) for name, other in named if other.method == "nuts"]
-    others = [(name, other) for name, other in named if other.kind == "approximate" and sampled]
-    return {name: [_shrinkage(name, fit, sampled)] for name, fit in others}
+    sampled = [(name, fit) for name, fit in named if fit.method == "nuts"]
+    approximate = [(name, fit) for name, fit in named if fit.kind == "approximate" and sampled]
+    return {name: [_shrinkage(name, fit, sampled)] for name, fit in approximate}
 
 
 def _shrinkage(name: str, fit: Fit, sampled: Sequence[tuple[str, Fit]]) -> Block:
     """Draw an approximation against the first fit by nuts of its model that may be shown."""
-    same = [(other, fitted) for other, fitted in sampled if same_model([fit, fitted])]
-    against, nuts = next(((other, fitted) for other, fitted in same if not withheld(fitted)), ("nuts", None))
+    same = [(label, fitted) for label, fitted in sampled if same_model([fit, fitted])]
+    against, nuts = next(((label, fitted) for label, fitted in same if not withheld(fitted)), ("nuts", None))
     title = f"{name} against {against}"
     if nuts is None:
         return Skipped(title, "the estimates of nuts are withheld" if same else "no nuts of this model and prior")
-    both = [label for label in labels(nuts) if label in labels(fit)]
-    if not both:
+    shared = [label for label in labels(nuts) if label in labels(fit)]
+    if not shared:
         return Skipped(title, "they have no quantity in common that is shown")
-    can = finite(fit, measurable(nuts, both))
-    drawn, why, lacking = can[: 2 * plots.MOST], withheld(fit), [label for label in both if label not in can]
+    drawable_names = finite(fit, measurable(nuts, shared))
+    drawn, why = drawable_names[: 2 * plots.MOST], withheld(fit)
+    lacking = [label for label in shared if label not in drawable_names]
     etc = f" and {len(lacking) - 6} more" * (len(lacking) > 6)
-    said = [
+    sentences = [
         f"{title}, in sd of nuts about its mean: short intervals are overconfident, shifted ones are biased.",
-        *([f"The first {len(drawn)} of {len(can)} quantities."] if len(drawn) < len(can) else []),
+        *([f"The first {len(drawn)} of {len(drawable_names)} quantities."] if len(drawn) < len(drawable_names) else []),
         *([f"Without those whose sd is 0 or not finite: {', '.join(lacking[:6])}{etc}."] if lacking else []),
         *([f"It is withheld ({why})."] if why else []),
     ]
-    return picture(partial(plots.shrinkage, fit.tree, nuts.tree, drawn), title, " ".join(said))
+    return picture(partial(plots.shrinkage, fit.tree, nuts.tree, drawn), title, " ".join(sentences))
 
 
 def _forests(shown: Sequence[Fit], fits: Sequence[Fit]) -> dict[str, Any]:
-    """Draw the intervals of each parameter that has several entries, of very many the first."""
+    """Draw the intervals of each parameter with several entries; the first ones if there are many."""
     pictures = {}
-    every = labels(shown[0]) if shown else []
-    for name, group in groupby(every, lambda label: label.partition("[")[0]):
+    names = labels(shown[0]) if shown else []
+    for name, group in groupby(names, lambda label: label.partition("[")[0]):
         is_drawn_per_sd = name == "w" and has_slopes(model := shown[0].model) and model.has_identity_link
         if len(entries := list(group)) > 1 and not is_drawn_per_sd:
             drawn = entries[: 3 * plots.MOST]
             with_all = that_have(shown, drawn)
-            said = [f"{name}: 50% and 95% intervals.", *_of_which(with_all, shown, fits)]
-            said += [f"The first {len(drawn)} of {len(entries)}."] if len(drawn) < len(entries) else []
+            sentences = [f"{name}: 50% and 95% intervals.", *_of_which(with_all, shown, fits)]
+            sentences += [f"The first {len(drawn)} of {len(entries)}."] if len(drawn) < len(entries) else []
             make = partial(plots.forest, [fit.tree for fit in with_all], drawn)
-            pictures[name] = picture(make, f"intervals of {name}", " ".join(said))
+            pictures[name] = picture(make, f"intervals of {name}", " ".join(sentences))
     return pictures

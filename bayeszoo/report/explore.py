@@ -1,6 +1,6 @@
-"""A page in which a reader moves a prior and adds rows: tables that Python has computed, for each place of the sliders.
+"""A page in which a reader moves a prior and adds rows, by tables computed for each place of the sliders.
 
-No mathematics stands in the page: its script looks up the model's exact answer for each prior and number of rows.
+The page computes nothing: its script looks up the model's exact answer for each prior and number of rows.
 Curves are stored to 1/255 of their peaks, numbers in full.
 """
 
@@ -37,15 +37,15 @@ if TYPE_CHECKING:
 STEPS = {1: 33, 2: 13, 3: 7, 4: 5}
 """Places of each slider of the prior, by the number of fields."""
 INTEGRATED_STEPS = 5
-"""Places of each slider where each answer is a quadrature, which takes a tenth of a second."""
+"""Places of each slider if answers are by quadrature, a tenth of a second each."""
 FACTORS = {1: 0.25, 2: 1.0, 3: 1.0, 4: 2.0}
 """Powers of 2 from one place of a positive field to the next, by the number of fields."""
 MOST_ROWS = {1: 20, 2: 20, 3: 14, 4: 9}
-"""Places of the slider of rows, about, by the number of fields."""
+"""Rough number of places of the slider of rows, by the number of fields."""
 MOST_PARAMETERS = 2
 BINS = 120
 MOST_CODE = 200
-"""Rows that the Python code of the page writes out."""
+"""Most rows that the Python code of the page writes out."""
 EXPLORED = (
     *("beta_bernoulli", "gamma_poisson", "gaussian_mean", "gaussian_precision", "normal_gamma", "normal_means"),
     "gaussian_mixture",
@@ -56,7 +56,7 @@ _PER_PARAMETER = ("mean", "sd", "q025", "q975", "map")
 
 @dataclass(frozen=True)
 class _Axis:
-    """The values of one field of the prior on a slider, and the place of the model's own value."""
+    """The slider of a field of the prior: its values, and the index of the model's value."""
 
     name: str
     label: str
@@ -72,7 +72,7 @@ def explore(
     overwrite: bool = False,
     reporter: Reporter | None = None,
 ) -> Path:
-    """Write a page in which sliders move the fields of the prior, and rows are added one by one.
+    """Write a page in which sliders move the fields of the prior and add rows one by one.
 
     It shows prior, likelihood (of one parameter) and posterior densities, the next row, the evidence, MAP and MLE, and
     of a hierarchy its groups, partially pooled; all exact, with the code that gives the same numbers.
@@ -115,7 +115,7 @@ def explore(
 
 
 def probe(path: Path, overwrite: bool = False) -> Path:
-    """Check that the page can be written, before any work is done."""
+    """Check, before any work, that the page can be written."""
     if path.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"the page is HTML: {path.name!r} must end in .html", "wrong_suffix")
     require_writable(path, overwrite)
@@ -134,9 +134,9 @@ def _require_sliders(model: Model) -> Model:
 
 def _moved(model: Model) -> dict[str, Hyperparameter]:
     """Return the fields that are one number each, up to four."""
-    known = {name: h for name, h in hyperparameters(model).items() if not (h.whole or h.matrix)}
-    moved = {name: h for name, h in known.items() if np.ndim(getattr(model, name)) == 0}
-    return moved if len(moved) == len(known) and len(moved) in STEPS else {}
+    number_fields = {name: h for name, h in hyperparameters(model).items() if not (h.whole or h.matrix)}
+    moved = {name: h for name, h in number_fields.items() if np.ndim(getattr(model, name)) == 0}
+    return moved if len(moved) == len(number_fields) and len(moved) in STEPS else {}
 
 
 def page(model: Model, rows: Data, reporter: Reporter) -> str:
@@ -155,12 +155,12 @@ def page(model: Model, rows: Data, reporter: Reporter) -> str:
 
 def _shown(text: str) -> str:
     """Return the title and the lines in ~ notation, without remarks and sources."""
-    title, _, rest = text.partition("\n")
-    return "\n".join([title, "", *(line for line in rest.split("\n") if line.startswith("    "))])
+    title, _, body = text.partition("\n")
+    return "\n".join([title, "", *(line for line in body.split("\n") if line.startswith("    "))])
 
 
 def tables(model: Model, rows: Data, reporter: Reporter | None = None) -> dict[str, Any]:
-    """Return all that the page shows, by places of the sliders; arrays are base64."""
+    """Return the content of the page, by places of the sliders; arrays are base64."""
     answers = answers_of(model)
     assert answers is not None
     counts = _row_counts(rows.rows, MOST_ROWS[len(_moved(model))])
@@ -183,16 +183,16 @@ def tables(model: Model, rows: Data, reporter: Reporter | None = None) -> dict[s
             numbers.append(_numbers(answer, names))
             groups.append(answer.groups(rows.rows))
     heights, peaks = _packed(np.array(curves))
-    about = {"model": model.name, "kind": answers.kind, "source": rows.source, "rows": rows.rows, "counts": counts}
-    about |= {"fields": [vars(axis) for axis in axes], "names": names, "bins": BINS}
-    about |= {"ends": [[float(edges[name][0]), float(edges[name][-1])] for name in names]}
-    about |= {"mle": [answers.mle(model, part, names) for part in parts], "raw": answers.raw(model, rows)}
+    content = {"model": model.name, "kind": answers.kind, "source": rows.source, "rows": rows.rows, "counts": counts}
+    content |= {"fields": [vars(axis) for axis in axes], "names": names, "bins": BINS}
+    content |= {"ends": [[float(edges[name][0]), float(edges[name][-1])] for name in names]}
+    content |= {"mle": [answers.mle(model, part, names) for part in parts], "raw": answers.raw(model, rows)}
     if isinstance(answers, ByClosedForm) and len(names) == 1:
-        about |= {"likelihood": _packed(answers.likelihoods(model, parts, edges[names[0]]))[0]}
+        content |= {"likelihood": _packed(answers.likelihoods(model, parts, edges[names[0]]))[0]}
     table = {name: np.asarray(column).tolist() for name, column in model.inputs.table(rows).items()}
-    about |= {"table": table if rows.rows <= MOST_CODE else None}
-    about |= {"heights": heights, "peaks": peaks, "numbers": base64_of(np.array(numbers, dtype="<f8"))}
-    return about | {"groups": base64_of(np.array(groups, dtype="<f8")) if about["raw"] else None}
+    content |= {"table": table if rows.rows <= MOST_CODE else None}
+    content |= {"heights": heights, "peaks": peaks, "numbers": base64_of(np.array(numbers, dtype="<f8"))}
+    return content | {"groups": base64_of(np.array(groups, dtype="<f8")) if content["raw"] else None}
 
 
 def _priors(model: Model, axes: Sequence[_Axis]) -> list[Model]:
@@ -212,14 +212,14 @@ def _numbers(answer: Answer, names: Sequence[str]) -> list[float]:
 
 
 def _row_counts(rows: int, most: int) -> list[int]:
-    """Return the numbers of rows that are shown: each one at first, then ever more, and all."""
-    few = min(rows, most // 2)
-    more = np.geomspace(few, rows, most - few).round().astype(int).tolist() if rows > few else []
-    return sorted({*range(few + 1), *more, rows})
+    """Return the numbers of rows on the slider: 0, 1, 2, ..., then with growing steps, and all."""
+    singles = min(rows, most // 2)
+    spaced = np.geomspace(singles, rows, most - singles).round().astype(int).tolist() if rows > singles else []
+    return sorted({*range(singles + 1), *spaced, rows})
 
 
 def _scalars(model: Model, posterior: Posterior) -> list[str]:
-    """Name the parameters that have densities, which must be one or two numbers."""
+    """Return the names of the parameters with densities, which must be one or two numbers."""
     names = [name for name, marginal in posterior.items() if np.ndim(marginal.mean()) == 0]
     arrays = [name for name in posterior if name not in names and model.dims.get(name) != (GROUP,)]
     if arrays or len(names) > MOST_PARAMETERS:
@@ -229,7 +229,7 @@ def _scalars(model: Model, posterior: Posterior) -> list[str]:
 
 
 def _edges(marginals: Sequence[Any], support: tuple[float, float]) -> np.ndarray:
-    """Return the edges of bins that hold the posteriors of half the numbers of rows and of more, within a support."""
+    """Return the edges of bins that cover the posteriors of the later half of the numbers of rows, within a support."""
     late = marginals[max(len(marginals) // 2, min(1, len(marginals) - 1)) :]
     ends = np.array([_interval(marginal, 0.002, 0.998) for marginal in late])
     ends = ends[np.isfinite(ends).all(axis=1)]
@@ -239,12 +239,12 @@ def _edges(marginals: Sequence[Any], support: tuple[float, float]) -> np.ndarray
 
 
 def _interval(marginal: Any, low: float, high: float) -> list[float]:
-    """Return the quantiles of two probabilities."""
+    """Return the quantiles at two probabilities."""
     return [float(marginal.ppf(low)), float(marginal.ppf(high))]
 
 
 def _axes(model: Model, edges: dict[str, np.ndarray], answers: Answers) -> list[_Axis]:
-    """Return the sliders of the fields: powers of 2 times a positive one, equal steps of one that may be negative."""
+    """Return the sliders of the fields: factors of a power of 2 if positive, else equal steps."""
     moved = _moved(model)
     steps, power = STEPS[len(moved)], FACTORS[len(moved)]
     if not isinstance(answers, ByClosedForm):
@@ -252,30 +252,30 @@ def _axes(model: Model, edges: dict[str, np.ndarray], answers: Answers) -> list[
     width = float(np.ptp(next(iter(edges.values()))))
     axes = []
     for name, declared in moved.items():
-        own, middle = float(getattr(model, name)), steps // 2
+        value, middle = float(getattr(model, name)), steps // 2
         shifts = np.arange(steps) - middle
-        moves = own * 2.0 ** (power * shifts) if declared.positive else own + width * shifts / (steps - 1)
-        values = [own if shift == 0 else float(f"{value:.3g}") for shift, value in zip(shifts, moves, strict=True)]
+        moves = value * 2.0 ** (power * shifts) if declared.positive else value + width * shifts / (steps - 1)
+        values = [value if shift == 0 else float(f"{move:.3g}") for shift, move in zip(shifts, moves, strict=True)]
         axes.append(_Axis(name, declared.label, values, middle))
     return axes
 
 
 def _packed(curves: np.ndarray) -> tuple[str, str]:
-    """Return curves as parts of 255 of their peaks, and the peaks."""
+    """Return curves relative to their peaks in bytes, and the peaks."""
     finite = np.where(np.isfinite(curves), curves, 0.0)
     peaks = finite.max(axis=1)
     return packed(finite / np.where(peaks > 0, peaks, 1.0)[:, None]), base64_of(peaks.astype("<f8"))
 
 
 def unpacked(content: dict[str, Any]) -> Iterator[tuple[tuple[int, ...], int, dict[str, float]]]:
-    """Yield the places of the sliders, the number of rows, and the numbers there, as the page's script reads them."""
+    """Yield the places of the sliders, the number of rows, and the numbers that the page's script shows for them."""
     width = 1 + len(_PER_PARAMETER) * len(content["names"]) + len(NEXT_ROW)
     numbers = np.frombuffer(base64.b64decode(content["numbers"]), "<f8").reshape(-1, len(content["counts"]), width)
     heads = ["log_evidence", *(f"{key}[{name}]" for name in content["names"] for key in _PER_PARAMETER)]
     heads += [f"next {key}" for key in NEXT_ROW]
     places = itertools.product(*(range(len(field["values"])) for field in content["fields"]))
-    for place, own in zip(places, numbers, strict=True):
-        for count, row in zip(content["counts"], own, strict=True):
+    for place, by_count in zip(places, numbers, strict=True):
+        for count, row in zip(content["counts"], by_count, strict=True):
             yield place, count, dict(zip(heads, row.tolist(), strict=True))
 
 
@@ -290,7 +290,7 @@ def _template() -> jinja2.Template:
 
 @lru_cache(maxsize=2)
 def _assets(script_file: str) -> dict[str, Any]:
-    """Return the style and the script, and the policy that allows them alone."""
+    """Return the style and the script, and the security policy that allows them alone."""
     from markupsafe import Markup
 
     folder = resources.files("bayeszoo.report") / "templates"

@@ -1,4 +1,4 @@
-"""Exact answers for the page with sliders: of closed forms, and of hierarchies by quadrature."""
+"""Exact answers for the page with sliders: in closed form, and for hierarchies by quadrature."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bayeszoo.model.capabilities import Conditional, PointEstimates, Predictive
 from bayeszoo.model.integration import integrate
 
 MOST_GROUPS = 40
-"""Groups that the page draws."""
+"""Most groups that the page draws."""
 NEXT_ROW = ("mean", "sd", "q025", "q975")
 """Numbers of the next row."""
 _UNKNOWN = [math.nan] * len(NEXT_ROW)
@@ -29,7 +29,7 @@ _UNKNOWN = [math.nan] * len(NEXT_ROW)
 
 @dataclass(frozen=True)
 class Part:
-    """The first rows of a table, and their sufficient statistics where the model has any."""
+    """The first rows of a table, and their sufficient statistics if the model has any."""
 
     rows: Arrays
     statistics: Any = None
@@ -37,28 +37,28 @@ class Part:
 
 @dataclass(frozen=True)
 class Answer:
-    """The exact answer of one prior and number of rows."""
+    """The exact answer under one prior and number of rows."""
 
     posterior: Posterior
     log_evidence: float
     modes: Mapping[str, float] = field(default_factory=dict)
-    """The MAP estimate by name; empty where there is none."""
+    """The MAP estimate by name; empty if there is none."""
     next_row: list[float] = field(default_factory=lambda: _UNKNOWN)
     of_groups: str = ""
-    """The name of the parameters of groups."""
+    """The name of the parameter of each group, if any."""
 
     def mode(self, name: str) -> float:
-        """Return the MAP estimate of a parameter; NaN where there is none."""
+        """Return the MAP estimate of a parameter; NaN if there is none."""
         return self.modes.get(name, math.nan)
 
     def groups(self, size: int) -> np.ndarray:
-        """Return mean and 95% interval of the parameter of each group (size, 3); NaN of groups that are to come."""
+        """Return mean and 95% interval of the parameter of each group, (size, 3); NaN for groups without a row."""
         table = np.full((size, 3), math.nan)
         if self.of_groups:
             marginal = self.posterior[self.of_groups]
-            seen = len(np.atleast_1d(marginal.mean()))
-            columns = [marginal.mean(), marginal.ppf(0.025), marginal.ppf(0.975)] if seen else []
-            table[:seen] = np.stack(columns, axis=1) if columns else table[:0]
+            count = len(np.atleast_1d(marginal.mean()))
+            columns = [marginal.mean(), marginal.ppf(0.025), marginal.ppf(0.975)] if count else []
+            table[:count] = np.stack(columns, axis=1) if columns else table[:0]
         return table
 
 
@@ -78,14 +78,14 @@ class Answers(ABC):
 
     @abstractmethod
     def support(self, model: Model, answer: Answer, name: str) -> tuple[float, float]:
-        """Return the ends of the values that a parameter may have."""
+        """Return the ends of the support of a parameter."""
 
     def mle(self, model: Model, part: Part, names: Sequence[str]) -> list[float | None]:
-        """Return the maximum-likelihood estimate of each parameter; None where there is none."""
+        """Return the maximum-likelihood estimate of each parameter; None if there is none."""
         return [None] * len(names)
 
     def raw(self, model: Model, rows: Data) -> dict[str, Any] | None:
-        """Return the labels of groups and their estimates by their own rows; None of a model without groups."""
+        """Return the labels and raw estimates of groups; None for a model without groups."""
         return None
 
 
@@ -95,19 +95,18 @@ class ByClosedForm(Answers):
     kind = "conjugate"
 
     def part(self, model: Model, rows: Data, count: int) -> Part:
-        """Return the first rows with their statistics, which no prior has a part in."""
+        """Return the first rows with their statistics, which do not depend on the prior."""
         first = model.inputs.reordered(rows, np.arange(count))
         return Part(first, _closed(model).statistics(first))
 
     def answer(self, prior: Model, part: Part) -> Answer:
         """Return the closed forms under a prior."""
         closed, stats = _closed(prior), part.statistics
-        return Answer(
-            closed.posterior(stats), float(closed.log_evidence(stats)), _map(closed, stats), _next_row(closed, part)
-        )
+        log_evidence, modes = float(closed.log_evidence(stats)), _map(closed, stats)
+        return Answer(closed.posterior(stats), log_evidence, modes, _next_row(closed, part))
 
     def mle(self, model: Model, part: Part, names: Sequence[str]) -> list[float | None]:
-        """Return the maximum-likelihood estimate of each parameter; None where there is none."""
+        """Return the maximum-likelihood estimate of each parameter; None if there is none."""
         with suppress(NumericalError):
             estimates = _pointed(model).mle(part.statistics)
             return [float(estimates[name]) for name in names]
@@ -119,10 +118,10 @@ class ByClosedForm(Answers):
         return float(low), float(high)
 
     def likelihoods(self, model: Model, parts: Sequence[Part], edges: np.ndarray) -> np.ndarray:
-        """Return the likelihood of the one parameter over its peak, in the middles of bins: posterior over prior."""
+        """Return the likelihood of the single parameter relative to its peak, at bin centres: posterior over prior."""
         (name,) = _closed(model).posterior(parts[0].statistics)
-        at = {name: (edges[:-1] + edges[1:]) / 2}
-        heights = [_closed(model).posterior(part.statistics).logpdf(at) for part in parts]
+        centres = {name: (edges[:-1] + edges[1:]) / 2}
+        heights = [_closed(model).posterior(part.statistics).logpdf(centres) for part in parts]
         logs = np.array([height - heights[0] for height in heights])
         return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)))
 
@@ -147,7 +146,7 @@ class ByQuadrature(Answers):
         return scale.low, scale.high
 
     def raw(self, model: Model, rows: Data) -> dict[str, Any] | None:
-        """Return the labels of groups and their estimates by their own rows; None of many groups."""
+        """Return the labels and raw estimates of groups; None for many groups."""
         if rows.rows > MOST_GROUPS:
             return None
         estimates, _ = cast(Groups, model.inputs).raw(rows)
@@ -155,7 +154,7 @@ class ByQuadrature(Answers):
 
 
 def answers_of(model: Model) -> Answers | None:
-    """Return the exact answers of a model; None of a model without any."""
+    """Return the exact answers of a model; None if it has none."""
     if isinstance(model, Predictive) and isinstance(model, PointEstimates):
         return ByClosedForm()
     if isinstance(model, Conditional) and isinstance(model.inputs, Groups) and _of_groups(model):
@@ -172,19 +171,19 @@ def _pointed(model: Model) -> PointEstimates[Any]:
 
 
 def _of_groups(model: Model) -> str:
-    """Return the name of the parameter that each group has; empty where there is none."""
+    """Return the name of the parameter of each group; empty if there is none."""
     return next((name for name, axes in model.dims.items() if tuple(axes) == (GROUP,)), "")
 
 
 def _map(prior: Model, stats: Any) -> dict[str, float]:
-    """Return the MAP estimate; nothing where there is none."""
+    """Return the MAP estimate; empty if there is none."""
     with suppress(NumericalError):
         return {name: float(value) for name, value in _pointed(prior).map(stats).items() if np.ndim(value) == 0}
     return {}
 
 
 def _next_row(prior: Predictive[Any], part: Part) -> list[float]:
-    """Return mean, sd and 95% interval of the next row; NaN where one has further columns."""
+    """Return mean, sd and 95% interval of the next row; NaN if a row needs further columns."""
     with suppress(InputError, NumericalError):
         law = prior.predictive(part.statistics, prior.inputs.unseen(part.rows, 1))
         return [float(np.ravel(value)[0]) for value in (law.mean(), law.std(), law.ppf(0.025), law.ppf(0.975))]

@@ -1,4 +1,4 @@
-"""The page that steps through EM of a Gaussian mixture of one column: tables that Python has computed."""
+"""The page that steps through EM for a Gaussian mixture of one column, by tables computed in Python."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from bayeszoo.model.views import View
 from bayeszoo.report.packing import base64_of, packed
 
 STARTS, STEPS = 6, 61
-"""Starts of a climb, and places of the slider of steps, the start among them."""
+"""Number of starts, and of places on the slider of steps, with the start."""
 BINS, BARS = 200, 30
 """Points of a density, and bars of the histogram of the rows."""
 MARGIN = 0.15
-"""Share of the range of the rows by which the picture is wider on either side."""
+"""Margin of the picture on either side, relative to the range of the rows."""
 
 
 def is_stepped(model: Model) -> bool:
-    """Return whether the page of a model steps through EM: a mixture of normal components has one."""
+    """Return whether the page of a model steps through EM: it is a mixture of normal components."""
     is_mixture = isinstance(model, EM) and isinstance(model, Latent) and View.COMPONENTS in model.views()
     return is_mixture and {"weights", "means", "covariances"} <= {*model.dims}
 
 
 def tables(model: Model, rows: Data) -> Document:
-    """Return all that the page shows, by start and step; arrays are base64."""
+    """Return the content of the page, by start and step; arrays are base64."""
     assert isinstance(model, EM)
     Y, K = rows["Y"], int(fields_of(model)["K"])
     if Y.shape[1] != 1:
@@ -45,11 +45,11 @@ def tables(model: Model, rows: Data) -> Document:
             curves.append(_densities(model, params, x))
             numbers.append([log_joint, *_in_rows(params)])
     top = max(float(histogram.max()), *(float(densities[-1].max()) for densities in curves))
-    about = {"model": model.name, "source": rows.source, "rows": rows.rows, "K": K, "bins": BINS}
-    about |= {"fields": fields_of(model), "column": str(rows["column"][0]), "ends": [low, high]}
-    about |= {"starts": STARTS, "steps": STEPS, "histogram": (histogram / top).tolist()}
+    content = {"model": model.name, "source": rows.source, "rows": rows.rows, "K": K, "bins": BINS}
+    content |= {"fields": fields_of(model), "column": str(rows["column"][0]), "ends": [low, high]}
+    content |= {"starts": STARTS, "steps": STEPS, "histogram": (histogram / top).tolist()}
     heights = np.minimum(np.array(curves) / top, 1.0)
-    return about | {"parts": packed(heights), "numbers": base64_of(np.array(numbers, dtype="<f8"))}
+    return content | {"parts": packed(heights), "numbers": base64_of(np.array(numbers, dtype="<f8"))}
 
 
 def climb(model: EM, rows: Data, rng: np.random.Generator) -> Iterator[tuple[Params, float]]:
@@ -64,7 +64,7 @@ def climb(model: EM, rows: Data, rng: np.random.Generator) -> Iterator[tuple[Par
 def first(model: EM, rows: Data, rng: np.random.Generator) -> Params:
     """Return equal weights, rows drawn at random as means, and the standard deviation of all rows.
 
-    `fit` begins nearer to a maximum, where there is less to see.
+    `fit` starts nearer to a maximum, with fewer steps to show.
     """
     y, params = rows["Y"], model.start(rows, rng)
     weights = np.full_like(params["weights"], 1 / len(params["weights"]))
@@ -92,6 +92,6 @@ def _densities(model: Model, params: Params, x: np.ndarray) -> np.ndarray:
 def _in_rows(params: Params) -> list[float]:
     """Return weight, mean and standard deviation of each component."""
     weights, means = params["weights"], params["means"][:, 0]
-    sds = np.broadcast_to(np.sqrt(np.ravel(params["covariances"])), weights.shape)  # one of all where they are tied
+    sds = np.broadcast_to(np.sqrt(np.ravel(params["covariances"])), weights.shape)  # tied ones are equal
     numbers: list[float] = np.ravel(np.stack([weights, means, sds], axis=1)).tolist()
     return numbers

@@ -1,4 +1,4 @@
-"""What a person asks a model for: effects of features, components of rows, states over time, topics, factors."""
+"""The answer of each family: effects of features, components of rows, states over time, topics, factors."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 _ROWS_SHOWN = 12
 _OF_ONE = "Scores of one trial"
 _PLANE = "Rows along the axes on which the class means differ most, in standard deviations within classes. Ellipses "
-_PLANE += "hold 95% of a class; boundaries, where the plane decides, are at the posterior means (bold) and at 50 draws."
+_PLANE += "hold 95% of a class; boundaries between decisions are drawn at the posterior means (bold) and at 50 draws."
 
 
 class Answer(NamedTuple):
@@ -70,7 +70,7 @@ class Answer(NamedTuple):
 
 
 def answer(fits: Sequence[Fit], left_out: list[Skipped]) -> Answer:
-    """Return the answer of the model, or where it has none, or withholds it, the densities of its parameters."""
+    """Return the answer of the model; without one, or if it is withheld, the densities of its parameters."""
     answers: list[Answer] = []
     with skipping("the answer of the first screen", left_out):
         views = best_of_components(fits).model.views()
@@ -79,7 +79,7 @@ def answer(fits: Sequence[Fit], left_out: list[Skipped]) -> Answer:
 
 
 def sections(fits: Sequence[Fit]) -> Iterator[tuple[str, Callable[[], Section]]]:
-    """Yield what a section is about, and what makes it, for each that the model can have."""
+    """Yield the name of each section that the model can have, and a function that makes it."""
     fit = best(fits)
     views = fit.model.views()
     if View.PATH in views:
@@ -89,7 +89,7 @@ def sections(fits: Sequence[Fit]) -> Iterator[tuple[str, Callable[[], Section]]]
 
 
 def regression(fits: Sequence[Fit]) -> Answer:
-    """Draw the slopes of all fits on one axis, and the effects of the features by the first."""
+    """Draw the slopes of all fits on one axis, and the effects of the features by the best fit."""
     shown = [fit for fit in fits if has_slopes(fit.model) and not withheld(fit)]
     if not shown:
         raise Untrustworthy("the slopes of all fits are withheld", "withheld")
@@ -100,7 +100,7 @@ def regression(fits: Sequence[Fit]) -> Answer:
     model = main.model
     assert has_slopes(model)
     to = "outcome" if model.has_identity_link else model.predicted_quantity
-    caption = f"What each feature adds to the {to} as it grows by one standard deviation{interval}"
+    caption = f"Change of the {to} per standard deviation of each feature{interval}"
     caption += f"; the {MOST_SLOPES} largest of {total}." if total > MOST_SLOPES else "."
     below = [picture(partial(plot_effects, main.tree), "effects of the features", _effects(main, interval), wide=True)]
     under = [*next_of_lags(main), *_shares(drawn)]
@@ -112,22 +112,22 @@ def regression(fits: Sequence[Fit]) -> Answer:
 
 
 def _effects(main: Fit, interval: str) -> str:
-    """Return the caption of a picture of effects, with the command that draws the effects it leaves out."""
+    """Return the caption of a picture of effects, with the command for effects that it leaves out."""
     model = main.model
     assert has_slopes(model)
     used = model.separate_features(main.data)
     mean = "mean outcome" if model.has_identity_link else model.mean_quantity
-    said = f"By {main.method} of {model.name}: the {mean} as one feature goes from its least to its "
-    said += f"greatest value, or through its levels, the others at their means{interval}."
+    caption = f"By {main.method} of {model.name}: the {mean} as one feature varies from its least to its "
+    caption += f"greatest value, or over its levels, with other features at their means{interval}."
     if len(used) > MOST_EFFECTS:
-        said += f" The {MOST_EFFECTS} features of {len(used)} with the greatest effects; for another: "
-        said += "bz.plot_effects(bz.load(FILE), features=[NAME])."
-    return said
+        caption += f" The {MOST_EFFECTS} features of {len(used)} with the greatest effects; for another: "
+        caption += "bz.plot_effects(bz.load(FILE), features=[NAME])."
+    return caption
 
 
 def _shares(fits: Sequence[Fit]) -> list[Block]:
-    """Say which share of the variance each model explains, by its first fit, or why that is not known."""
-    firsts, said, skipped = dict[str, Fit](), list[str](), list[Any]()
+    """Return the share of the variance that each model explains, by its first fit, or why it is unknown."""
+    firsts, shares, skipped = dict[str, Fit](), list[str](), list[Any]()
     for fit in fits:
         if has_slopes(model := fit.model) and model.has_identity_link:
             firsts.setdefault(fit.tree.attrs["model"], fit)
@@ -135,15 +135,15 @@ def _shares(fits: Sequence[Fit]) -> list[Block]:
         with skipping(f"R2 of {name}", skipped):
             share = explained(fit)
             span = "" if np.isnan(share["q025"]) else f" (95% interval {share['q025']:.2f} to {share['q975']:.2f})"
-            said.append(f"{share['mean']:.2f}{span} by {name}")
-    return [Words(f"R2, the share of the variance explained: {'; '.join(said)}.")] * bool(said) + skipped
+            shares.append(f"{share['mean']:.2f}{span} by {name}")
+    return [Words(f"R2, the share of the variance explained: {'; '.join(shares)}.")] * bool(shares) + skipped
 
 
 def states(fit: Fit) -> Answer:
     """Draw the path of the states over time."""
     caption = "The probability of each state given all rows, and the most probable path."
     if "symbol" not in fit.data:
-        caption = f"Rows with the mean of the state that each is in. {caption}"
+        caption = f"Rows with the mean of each row's state. {caption}"
     drawn = picture(partial(plot_states, fit.tree), "states over time", caption, wide=True)
     return Answer(below=[drawn, *profiled(fit)])
 
@@ -160,7 +160,7 @@ def profiled(fit: Fit) -> list[Block]:
 
 
 def topics(fit: Fit) -> Answer:
-    """List the words of the topics with facts about each topic, and draw them."""
+    """Draw the words of the topics, and list them with facts about each topic."""
     top = min(10, fit.tree["posterior"]["topics"].shape[-1])
     frame = words_of(fit.tree, top)
     caption = "The most probable words of each topic: the mean as a bar, the 95% interval as a line."
@@ -171,7 +171,7 @@ def topics(fit: Fit) -> Answer:
 
 
 def groups(fit: Fit) -> Answer:
-    """Draw the groups of a hierarchy by how well each is known, and list the highest."""
+    """Draw the groups of a hierarchy, and list the highest."""
     frame = highest_first(group_estimates(fit.tree))
     caption = "Points with 95% intervals: partially pooled. Line: fully pooled."
     caption = "Circles: raw estimates. " * bool(frame["raw"].notna().any()) + caption
@@ -186,15 +186,15 @@ def groups(fit: Fit) -> Answer:
 
 
 def factors(fit: Fit) -> Answer:
-    """Draw rows and columns along the first two factors, and how much each factor explains."""
+    """Draw rows and columns along the first two factors, and the variance of each factor."""
     pictures = [
         (plot_biplot, "biplot", "Rows as points, columns as arrows, along the first two principal axes; bars: one sd."),
         (plot_scree, "scree", "Eigenvalues of the covariance, of the fit and of the sample; dotted: the noise."),
         (plot_ard, "ard", "Relevance precisions, sorted: large ones switch factors off."),
     ]
-    kept = pictures if "alpha" in fit.tree["posterior"].data_vars else pictures[:2]
-    first, *others = [picture(partial(draw, fit.tree), alt, words) for draw, alt, words in kept]
-    return Answer([first], under=others)
+    shown = pictures if "alpha" in fit.tree["posterior"].data_vars else pictures[:2]
+    first, *further = [picture(partial(draw, fit.tree), alt, words) for draw, alt, words in shown]
+    return Answer([first], under=further)
 
 
 def path(fit: Fit) -> Section:
@@ -206,16 +206,14 @@ def path(fit: Fit) -> Section:
 
 
 def classes(fit: Fit) -> Section:
-    """Draw whether the probabilities of the classes came true, and count the decisions, each row left out where it can.
+    """Draw calibration and ROC curves of the class probabilities, and count the decisions, with each row left out.
 
-    Rows are not left out of a point estimate, nor one by one where there are many.
+    Rows are not left out of a point estimate, nor if there are many.
     """
-    said = list[Any]()
+    notes = list[Any]()
     count = len(classifier(fit.model).classes(fit.like))
     if fit.data.rows * count > MOST_CELLS:
-        line = (
-            f"The rows of the fit have too many classes, {count}, to be shown: bz.classify decides on some at a time."
-        )
+        line = f"The table of rows and {count} classes is too large: bz.classify decides on some rows at a time."
         return Section("classes", "Classes", [Words(line, "note")])
     can_leave_out = fit.kind != "point estimate" and fit.data.rows <= MAX_DISTINCT
     frame = classify(fit.tree, leave_one_out=can_leave_out)
@@ -223,27 +221,27 @@ def classes(fit: Fit) -> Section:
         frame = classify(fit.tree)
     of_rows = "left out one by one" if frame.attrs["rows_are"] == "left out" else "of the fit"
     attributes = {str(name): value for name, value in frame.attrs.items()}
-    said += [Words(line, "note") for line in about_rows(attributes, len(frame))]
-    said += [Words(line, "note") for line in about_judged(frame)]
-    said += [Words(ABOUT_PLUGGED_IN, "note")] * (fit.kind == "point estimate")
+    notes += [Words(line, "note") for line in about_rows(attributes, len(frame))]
+    notes += [Words(line, "note") for line in about_judged(frame)]
+    notes += [Words(ABOUT_PLUGGED_IN, "note")] * (fit.kind == "point estimate")
     plane = [picture(partial(plot_discriminants, fit.tree), "coordinates", _PLANE)] * can_be_drawn(fit)
     drawn, decided = _of_each_class(frame, of_rows) if count <= MOST_CLASSES else ([], [])
     scores = table(*score_rows(attributes if decided else {**attributes, "auc": {}}), _OF_ONE, sortable=False)
-    return Section("classes", "Classes", [*drawn, *plane, *decided, scores, *said, *_telling(fit)])
+    return Section("classes", "Classes", [*drawn, *plane, *decided, scores, *notes, *_of_information(fit)])
 
 
 def _of_each_class(frame: pd.DataFrame, of_rows: str) -> tuple[list[Block], list[Block]]:
     """Return the pictures of calibration and ROC curves, and the table of true classes by decision."""
     drawn = picture(partial(plot_classes, frame), "calibration and ROC curve", f"Of the rows {of_rows}.", wide=True)
     counts = confusion_rows(confusion(frame))
-    return [drawn], [table(*counts, "True classes by decision, where every mistake costs the same")]
+    return [drawn], [table(*counts, "True classes by decision, with equal losses of all mistakes")]
 
 
-def _telling(fit: Fit) -> list[Block]:
-    """Draw how much each feature tells of the class, where features have a distribution."""
+def _of_information(fit: Fit) -> list[Block]:
+    """Draw the mutual information of each feature and the class, if features have a distribution."""
     if fit.kind == "point estimate" or not has_information(fit.model):
         return []
-    caption = "How much each feature tells of the class by itself; dashed, if near: the entropy of the class."
+    caption = "Mutual information of each single feature and the class; dashed, if in range: the entropy of the class."
     return [
         picture(lambda: plot_information(mutual_information(fit.tree)), "mutual information with the class", caption)
     ]
@@ -251,13 +249,13 @@ def _telling(fit: Fit) -> list[Block]:
 
 def responsibilities(fit: Fit) -> Answer:
     """Show the component of each row, with its probability."""
-    whole = assign(fit.tree)
-    if "component" not in whole:
+    assigned = assign(fit.tree)
+    if "component" not in assigned:
         raise InputError("the latent variable of a row is a number, not a component", "no_components")
-    frame, data, said = _known_rows(fit, whole)
+    frame, data, about_withheld = _known_rows(fit, assigned)
     lead = f"Each row has the label of its most probable component; of {len(frame)} labels "
-    wrong, error = float(frame["expected_loss"].sum()), whole.attrs["mcse_expected_errors"]
-    lead += f"{with_error(wrong, error, f'{wrong:.3g}')} are expected to be wrong.{said}"
+    wrong, error = float(frame["expected_loss"].sum()), assigned.attrs["mcse_expected_errors"]
+    lead += f"{with_error(wrong, error, f'{wrong:.3g}')} are expected to be wrong.{about_withheld}"
     counts = frame.groupby("component", sort=True)["expected_loss"].agg(["size", "mean"])
     rows = [[str(name), int(size), number(mean, 2)] for name, size, mean in counts.itertuples()]
     least = frame.sort_values("expected_loss", ascending=False, kind="stable").head(_ROWS_SHOWN)
@@ -265,44 +263,44 @@ def responsibilities(fit: Fit) -> Answer:
     unsure = table(["row", "component", "probability that it is another"], shown, words=["component"])
     caption = "Colour: the most probable component; pale: unsure."
     if (values := _numbers(frame, data)) is None:
-        caption = "The probability of each component, a row at each place."
+        caption = "The probability of each component, row by row."
     elif values.shape[1] > 2:
-        caption += f" Of {values.shape[1]} columns the two in which the components differ most."
-    each = table(["component", "rows", "mean probability that it is another"], rows, sortable=False)
+        caption += f" The two of {values.shape[1]} columns in which the components differ most."
+    by_component = table(["component", "rows", "mean probability that it is another"], rows, sortable=False)
     drawn = picture(partial(_draw, frame, data), "rows by component", caption)
-    return Answer([drawn], under=[*profiled(fit), Words(lead), each, Folded("The least sure rows", [unsure])])
+    return Answer([drawn], under=[*profiled(fit), Words(lead), by_component, Folded("The least sure rows", [unsure])])
 
 
 def _known_rows(fit: Fit, frame: pd.DataFrame) -> tuple[pd.DataFrame, Any, str]:
-    """Leave out rows whose component is withheld; return the other rows, their data, and a sentence about it."""
-    known = np.flatnonzero(frame["component"].notna())
-    if len(known) == len(frame):
+    """Return the rows whose component is not withheld, their data, and a sentence on those left out."""
+    indices = np.flatnonzero(frame["component"].notna())
+    if len(indices) == len(frame):
         return frame, fit.data, ""
-    labels = {"component": frame["component"].iloc[known].map(_whole)}
-    said = f" {len(frame) - len(known)} of the {len(frame)} rows are withheld: {FAR}."
-    return frame.iloc[known].assign(**labels), fit.model.inputs.reordered(fit.data, known), said
+    labels = {"component": frame["component"].iloc[indices].map(_whole)}
+    about_withheld = f" {len(frame) - len(indices)} of the {len(frame)} rows are withheld: {FAR}."
+    return frame.iloc[indices].assign(**labels), fit.model.inputs.reordered(fit.data, indices), about_withheld
 
 
 def _whole(label: Any) -> Any:
-    """Return the number of a component as a whole one, which next to NaN it was not."""
+    """Return the number of a component as an integer: next to NaN it is a float."""
     return int(label) if isinstance(label, float) else label
 
 
 def together(fit: Fit) -> Answer:
-    """Say how many clusters there are and which rows are together; no cluster has a label."""
+    """Draw which rows are together, and list how many clusters there are; clusters have no labels."""
     caption = "The probability that two rows are in one cluster, rows sorted by the groups of one partition; "
     caption += "of one column also the density of a new row with its 95% interval."
     return Answer([picture(partial(plot_clusters, fit.tree), "rows together", caption)], under=profiled(fit))
 
 
 def _numbers(frame: pd.DataFrame, data: Any) -> np.ndarray | None:
-    """Return the numbers of the rows, where they have two or more."""
+    """Return the numbers of the rows, if there are two or more per row."""
     tables = (values for values in data.values() if values.ndim == 2 and values.dtype.kind == "f")
     return next((values for values in tables if len(values) == len(frame) and values.shape[1] >= 2), None)
 
 
 def _apart(values: np.ndarray, components: pd.Series) -> np.ndarray:
-    """Return the two columns whose variance the components explain best, in their order."""
+    """Return the indices of the two columns whose variance the components explain best, in order."""
     import pandas as pd
 
     columns = pd.DataFrame(values)
@@ -311,18 +309,18 @@ def _apart(values: np.ndarray, components: pd.Series) -> np.ndarray:
 
 
 def _draw(frame: pd.DataFrame, data: Any) -> Figure:
-    """Draw rows of two numbers or more by two of them; else the probabilities of the rows in order."""
+    """Draw rows of two or more numbers in two columns; else the sorted component probabilities of the rows."""
     figure, (axes,) = panels(1, 6.4, 4.0)
     if (values := _numbers(frame, data)) is not None:
-        both = _apart(values, frame["component"])
+        pair = _apart(values, frame["component"])
         sure = np.clip(1 - frame["expected_loss"].to_numpy(), 0.15, 1)
         for i, label in enumerate(sorted(frame["component"].unique(), key=str)):
-            mine = (frame["component"] == label).to_numpy()
-            x, y = values[mine][:, both].T
-            axes.scatter(x, y, 16, COLOURS[i % len(COLOURS)], lw=0, alpha=sure[mine], label=label)
+            is_in_component = (frame["component"] == label).to_numpy()
+            x, y = values[is_in_component][:, pair].T
+            axes.scatter(x, y, 16, COLOURS[i % len(COLOURS)], lw=0, alpha=sure[is_in_component], label=label)
         names = next((data[name] for name in ("column", "feature") if name in data), np.arange(values.shape[1]) + 1)
-        axes.set_xlabel(short(names[both[0]]), parse_math=False)
-        axes.set_ylabel(short(names[both[1]]), parse_math=False)
+        axes.set_xlabel(short(names[pair[0]]), parse_math=False)
+        axes.set_ylabel(short(names[pair[1]]), parse_math=False)
     else:
         columns = [name for name in frame.columns if str(name).startswith("p[")]
         order, places = frame.sort_values(columns, ascending=False, kind="stable"), np.arange(1, len(frame) + 1)
@@ -346,7 +344,7 @@ _SCREENS: dict[View, Callable[[Sequence[Fit]], Answer]] = {
         below=[function(best(fits))],
     ),
     View.NODES: lambda fits: Answer(below=[nodes(best(fits))]),
-    View.FACTORS: lambda fits: factors(best(fits)),  # whose pictures do not depend on labels
+    View.FACTORS: lambda fits: factors(best(fits)),  # pictures of factors do not depend on labels
     View.CLUSTERS: lambda fits: together(best_of_components(fits)),
     View.COMPONENTS: lambda fits: responsibilities(best_of_components(fits)),
 }

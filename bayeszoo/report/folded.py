@@ -1,4 +1,4 @@
-"""Long tables of estimates made short: a range in the place of many entries, and symmetric matrices once."""
+"""Short tables of estimates: a range in place of many entries, and symmetric matrices once."""
 
 from __future__ import annotations
 
@@ -10,46 +10,46 @@ import numpy as np
 from bayeszoo.report.numbers import digits_for, number
 
 _FEW = 5
-"""Entries of a parameter that are printed however many rows stand above."""
+"""Entries of a parameter that are always printed."""
 
 
 def folded(
     names: Sequence[str], cells: Sequence[list[list[Any]]], means: Sequence[object], most: int
 ) -> list[list[Any]]:
-    """Keep the first rows of all parameters; of the further ones of each say how many there are, and the range.
+    """Return the first rows of all parameters, with one row for the further entries of each: their number and range.
 
     Parameters
     ----------
     names, means
-        Of each parameter its name and all its means, or None where they are withheld.
+        The name of each parameter, and all its means, or None if they are withheld.
     cells
         The rows of each parameter.
     most
-        How many rows are kept.
+        The number of rows that are kept.
     """
-    rows, left = list[list[Any]](), most
-    for name, own, mean in zip(names, cells, means, strict=True):
-        kept = len(own) if len(own) <= max(left, _FEW) else max(left, 0)
-        rows += own[:kept]
-        left -= kept
-        if rest := len(own) - kept:
-            others = [None] * (len(own[0]) - 2)
-            rows.append([f"{name}: {rest}{' more' * bool(kept)}, see -o", _range(mean), *others])
+    rows, room = list[list[Any]](), most
+    for name, entries, mean in zip(names, cells, means, strict=True):
+        count = len(entries) if len(entries) <= max(room, _FEW) else max(room, 0)
+        rows += entries[:count]
+        room -= count
+        if further := len(entries) - count:
+            blank = [None] * (len(entries[0]) - 2)
+            rows.append([f"{name}: {further}{' more' * bool(count)}, see -o", _range(mean), *blank])
     return rows
 
 
 def _range(means: object) -> str | None:
-    """Return the least and the greatest of some estimates, to the digits that tell them apart, at least two."""
-    known = np.empty(0) if means is None else np.asarray(means, dtype=np.float64)
-    known = known[np.isfinite(known)]
-    if not known.size:
+    """Return the least and the greatest estimate, to the digits that tell them apart, at least two."""
+    values = np.empty(0) if means is None else np.asarray(means, dtype=np.float64)
+    values = values[np.isfinite(values)]
+    if not values.size:
         return None
-    digits = digits_for(float(known[np.argmax(np.abs(known))]), float(np.ptp(known)), 2)
-    return f"{number(float(known.min()), digits)} to {number(float(known.max()), digits)}"
+    digits = digits_for(float(values[np.argmax(np.abs(values))]), float(np.ptp(values)), 2)
+    return f"{number(float(values.min()), digits)} to {number(float(values.max()), digits)}"
 
 
 def below_diagonal(dims: Sequence[str], means: object) -> Callable[[tuple[int, ...]], bool]:
-    """Return what says of an index whether its entry of a symmetric matrix stands below the diagonal."""
+    """Return a function of an index: whether its entry is below the diagonal of a symmetric matrix."""
     values = np.asarray(means)
     if means is None or values.ndim < 2 or dims[-1] != f"{dims[-2]}_2":
         return lambda index: False

@@ -1,4 +1,4 @@
-"""The answer of a model of a function: its picture, and the distance of the rows from it."""
+"""The answer of a model of a function: its picture, and the variance that it leaves."""
 
 from __future__ import annotations
 
@@ -23,30 +23,34 @@ if TYPE_CHECKING:
 
 
 def about_function(fit: Fit) -> list[Block]:
-    """Say how much of the outcome the function explains, and where it is lowest and highest among the rows."""
+    """Return lines on where the function is lowest and highest among the rows, and on the variance that it leaves."""
     data = fit.data
     frame, y = function_bands(fit, {"X": data["X"], "feature": data["feature"]}), data["y"] / data.get("trials", 1)
-    left, total = float(np.mean(np.square(y - frame["mean"].to_numpy()))), float(np.var(y))
+    residual_variance, total = float(np.mean(np.square(y - frame["mean"].to_numpy()))), float(np.var(y))
     ends = [_place(fit, frame, int(i)) for i in (np.nanargmin(frame["mean"]), np.nanargmax(frame["mean"]))]
-    said = f"Among the rows the function is lowest at {ends[0]}, and highest at {ends[1]}"
-    said += f"; it leaves {left / total:.0%} of the variance of the outcome" if total and not np.isnan(left) else ""
-    about = [Words(line, "note") for line in about_judged(frame)]
-    return [Words(f"{said}. By {fit.method}."), *about, *_about_trees(fit)]
+    line = f"Among the rows the function is lowest at {ends[0]}, and highest at {ends[1]}"
+    line += (
+        f"; {residual_variance / total:.0%} of the variance of the outcome remain"
+        if total and not np.isnan(residual_variance)
+        else ""
+    )
+    about = [Words(note, "note") for note in about_judged(frame)]
+    return [Words(f"{line}. By {fit.method}."), *about, *_about_trees(fit)]
 
 
 def _about_trees(fit: Fit) -> list[Block]:
-    """Draw the most probable tree of a function that is made by cuts, and say how probable it is."""
+    """Draw the most probable tree of a function with steps, with its probability."""
     if not isinstance(fit.model, OfCuts):
         return []
     answer = steps(fit.tree)
     leaves, (probability, error) = answer.leaves["probability"].idxmax(), answer.tree_probability
-    known = estimate(probability, error) if error else number(probability, 3)
-    said = f"Most probably it has {leaves} steps ({answer.leaves['probability'].max():.0%}). The most probable tree is "
-    return [Words(f"{said}one of many: its probability is {known}."), Code(answer.drawing)]
+    written_probability = estimate(probability, error) if error else number(probability, 3)
+    line = f"Most probably it has {leaves} steps ({answer.leaves['probability'].max():.0%}). The most probable tree is "
+    return [Words(f"{line}one of many, with probability {written_probability}."), Code(answer.drawing)]
 
 
 def _place(fit: Fit, frame: pd.DataFrame, i: int) -> str:
-    """Say where a row is, and the function there."""
+    """Return the features of a row, and the function there."""
     data = fit.data
     where = ", ".join(f"{name} {number(x)}" for name, x in zip(data["feature"], data["X"][i], strict=True))
     return f"{where}: {_interval(frame.iloc[i])}"
@@ -74,5 +78,5 @@ def function(fit: Fit) -> Block:
 
 def nodes(fit: Fit) -> Block:
     """Draw the graph."""
-    caption = "The graph; labels of the nodes with a thick edge were told, and the others follow from them."
+    caption = "The graph; nodes with a thick edge have observed labels, the other labels are inferred."
     return picture(partial(plot_nodes, fit.tree), "the graph", caption, wide=True)

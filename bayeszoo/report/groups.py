@@ -1,4 +1,4 @@
-"""Fits by group as tables and as a page: the estimates of all groups, and their contrasts."""
+"""Tables and a page about fits by group: the estimates of all groups, and their contrasts."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     import xarray as xr
 
 MOST_CHECKED = 10
-"""Groups up to which the model of each is checked against its data."""
+"""Most groups whose models are checked against their data."""
 _ESTIMATES = ("mean", "sd", "q025", "median", "q975", "mcse_mean")
 
 
 def estimates_by_group(tree: xr.DataTree, digits: int | None = None) -> tuple[list[str], list[list[str]]]:
-    """Return the columns and a row for each quantity that is shown and each group."""
+    """Return the columns, and one row per shown quantity and group."""
     is_point = tree.attrs["kind"] == "point estimate"
     keys = _ESTIMATES[:1] if is_point else _ESTIMATES[: None if tree.attrs["kind"] == "sampled" else -1]
     rows = [_estimate(row, keys, digits) for row in estimates(tree).to_dict("records")]
@@ -38,14 +38,14 @@ def _estimate(row: dict[Any, Any], keys: tuple[str, ...], digits: int | None) ->
 
 
 def contrast_rows(frame: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
-    """Return the columns and a row for each contrast."""
+    """Return the columns, and one row per contrast."""
     columns = ["quantity", "groups", "P(greater)", "difference", "95%", "ratio", "95% of the ratio"]
-    kept = len(columns) if len(frame) and frame["ratio"].notna().any() else 5
-    return columns[:kept], [_contrast(row)[:kept] for row in frame.to_dict("records")]
+    count = len(columns) if len(frame) and frame["ratio"].notna().any() else 5
+    return columns[:count], [_contrast(row)[:count] for row in frame.to_dict("records")]
 
 
 def _contrast(row: dict[Any, Any]) -> list[str]:
-    """Write a contrast with its errors and intervals; a ratio only for positive quantities."""
+    """Return a contrast with its errors and intervals; ratios are for positive quantities only."""
     values, has_ratio = list[str](), not math.isnan(row["ratio"])
     for name in ("p_greater", "difference"):
         value, error = row[name], row[f"{name}_mcse"]
@@ -64,7 +64,7 @@ def _contrast(row: dict[Any, Any]) -> list[str]:
 
 
 def _is_by_draws(row: dict[Any, Any]) -> bool:
-    """Say whether a contrast is by draws: then a number without an error has tails too heavy for one."""
+    """Return whether a contrast is by draws: then a number without an error has heavy tails."""
     return not math.isnan(row["p_greater_mcse"])
 
 
@@ -74,9 +74,10 @@ def _span(row: dict[Any, Any], name: str) -> str:
 
 
 def decision_rows(frame: pd.DataFrame, rope: float | None = None) -> tuple[list[str], list[list[str]]]:
-    """Return the columns and a row for each contrast: the expected loss of each choice, and which is less.
+    """Return the columns, and one row per contrast: the expected loss of each choice, and the better choice.
 
-    With ``rope`` also the probabilities that the difference is above it and below minus it. Point estimates have none.
+    With ``rope`` also the probabilities that the difference is above ``rope`` or below minus ``rope``. Point estimates
+    have no losses.
     """
     losses = ["loss of first", "loss of second"]
     beyond = [] if rope is None else [f"P(> {rope:g})", f"P(< {-rope:g})"]
@@ -114,29 +115,29 @@ def parts(tree: xr.DataTree) -> dict[str, Any]:
         "winner": [],
         "answer": Answer(below=[picture(lambda: plot_groups(tree), f"estimates by {by} and differences", wide=True)]),
         "estimates": _estimates(tree, frame, main),
-        "sections": [each for each in (verdict.section(named, main, []), again) if each.blocks],
+        "sections": [section for section in (verdict.section(named, main, []), again) if section.blocks],
         "numbers": {"groups": documents, "contrasts": frame.to_dict("records")},
     }
 
 
 def _verdicts(named: verdict.Named) -> list[verdict.Verdict]:
-    """Say of each fit whether it may be trusted, and whether its model fits; of many name those that may not."""
-    said = [verdict.verdict(label, described) for label, (_, described) in named.items()]
+    """Return verdicts on each fit and its model; with many fits only on those that failed."""
+    verdicts = [verdict.verdict(label, described) for label, (_, described) in named.items()]
     if len(named) <= MOST_CHECKED:
-        return said + [checks.Checked(fit).verdict(f"{label}: model") for label, (fit, _) in named.items()]
-    well = [each for each in said if each.state in ("ok", "approximate")]
-    words = "Each has passed its checks, which are below."
-    whole = [replace(well[0], name=f"{len(well)} of {len(said)} groups", words=words)] if well else []
-    return [*whole, *(each for each in said if each not in well)]
+        return verdicts + [checks.Checked(fit).verdict(f"{label}: model") for label, (fit, _) in named.items()]
+    good = [of_group for of_group in verdicts if of_group.state in ("ok", "approximate")]
+    words = "All passed their checks, which are below."
+    passed = [replace(good[0], name=f"{len(good)} of {len(verdicts)} groups", words=words)] if good else []
+    return [*passed, *(of_group for of_group in verdicts if of_group not in good)]
 
 
 def _estimates(tree: xr.DataTree, frame: pd.DataFrame, main: str) -> Section:
     """List the contrasts of the groups, and the estimates of each group."""
     about = "P(greater) is the probability that the quantity is greater in the first group than in the second."
     columns, rows = contrast_rows(frame)
-    compared = [table(columns, rows, "What the groups differ by", ["groups"]), Words(about, "note")] if rows else []
+    compared = [table(columns, rows, "Differences between groups", ["groups"]), Words(about, "note")] if rows else []
     withheld = [Words(f"Withheld: {line}.", "bad") for line in frame.attrs["withheld"]]
     heads, listed = estimates_by_group(tree)
-    each = table([verdict.HEADS.get(head, head) for head in heads], listed, words=[str(tree.attrs["by"])])
-    alone = f"The page of a group has its checks in full: bayeszoo report FILE.nc:{main} -o report.html"
-    return Section("estimates", "Estimates", [*compared, *withheld, each, Words(alone, "note")])
+    by_group = table([verdict.HEADS.get(head, head) for head in heads], listed, words=[str(tree.attrs["by"])])
+    more = f"All checks of one group: bayeszoo report FILE.nc:{main} -o report.html"
+    return Section("estimates", "Estimates", [*compared, *withheld, by_group, Words(more, "note")])

@@ -1,4 +1,4 @@
-"""Mutual informations and entropies as rows of text."""
+"""Rows of text about mutual informations and entropies."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _HEADS = {"mean": "mean", "sd": "sd", "q025": "2.5%", "median": "median", "q975": "97.5%"}
-_OTHERS = {"p_highest": "P(highest)", "plug_in": "plug-in", "bias": "bias"}
+_FURTHER_HEADS = {"p_highest": "P(highest)", "plug_in": "plug-in", "bias": "bias"}
 SPARE = ("sd", "median", "bias", "plug-in")
 """Columns that are hidden first in a narrow terminal."""
 
 
 def information_rows(frame: pd.DataFrame, digits: int | None = None) -> tuple[list[str], list[list[str]]]:
-    """Return the columns and a row a quantity, each number to the order of its Monte Carlo error."""
-    others = {key: head for key, head in _OTHERS.items() if key in frame}
-    columns = [str(frame.index.name), *_HEADS.values(), *others.values()]
-    return columns, [[str(label), *_cells(row, others, digits)] for label, row in frame.iterrows()]
+    """Return the columns, and one row per quantity, with numbers to the order of their Monte Carlo errors."""
+    further = {key: head for key, head in _FURTHER_HEADS.items() if key in frame}
+    columns = [str(frame.index.name), *_HEADS.values(), *further.values()]
+    return columns, [[str(label), *_cells(row, further, digits)] for label, row in frame.iterrows()]
 
 
-def _cells(row: pd.Series, others: dict[str, str], digits: int | None) -> list[str]:
+def _cells(row: pd.Series, further: dict[str, str], digits: int | None) -> list[str]:
     first = [estimate(row[key], row[f"mcse_{key}"], digits) for key in _HEADS]
     last = [
         estimate(row[key], row["mcse_p_highest"]) if key == "p_highest" else number(row[key], digits or 3)
-        for key in others
+        for key in further
     ]
     return first + last
 
 
-def about_information(whole: Document, has_plug_in: bool) -> list[str]:
-    """Say which number is what, in a line each."""
-    unit, lines = whole["unit"], [f"Unit: {whole['unit']}."]
-    if whole["kind"] != "point estimate":
+def about_information(attrs: Document, has_plug_in: bool) -> list[str]:
+    """Return lines that explain the columns."""
+    unit, lines = attrs["unit"], [f"Unit: {attrs['unit']}."]
+    if attrs["kind"] != "point estimate":
         lines = [
             f"Unit: {unit}. Mutual information is not negative: where there is none, its interval is just above 0."
         ]
-    if CLASS_ENTROPY in whole:
-        most = number(whole[CLASS_ENTROPY], 3)
+    if CLASS_ENTROPY in attrs:
+        most = number(attrs[CLASS_ENTROPY], 3)
         lines.append(f"The most that a feature can tell, the entropy of the class: {most} {unit}.")
         lines.append("Features are taken one by one: two that tell much may tell the same.")
     else:

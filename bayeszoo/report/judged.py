@@ -1,4 +1,4 @@
-"""What an answer that was judged by itself withholds, in lines."""
+"""Lines on what a judged answer withholds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def about_judged(frame: pd.DataFrame) -> list[str]:
 
 
 def most_probable(levels: Sequence[str], values: np.ndarray, top: np.ndarray) -> str:
-    """List the top levels by their places; where probabilities are withheld, say so, as these may be higher."""
+    """Return the top levels, and the number of withheld ones, which may be more probable."""
     shown = ", ".join(levels[j] for j in top if not np.isnan(values[j]))
     held = int(np.isnan(values).sum())
     return f"{shown}{f' ({held} withheld)' * bool(held)}"

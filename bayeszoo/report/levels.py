@@ -1,4 +1,4 @@
-"""The answer of a model whose hidden state is a number: the forecast with its interval."""
+"""The answer of a model with a real-valued hidden state: the forecast with its interval."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ if TYPE_CHECKING:
     import pandas as pd
 
 STEPS = 3
-"""Rows to come that the page gives in numbers."""
+"""Number of rows to come that the page lists."""
 
 
 def next_rows(fit: Fit) -> list[Block]:
-    """Give the level now and the next rows of each sequence, in a line and a table."""
+    """Return the current level and the next rows of each sequence, as a line and a table."""
     now = decode(fit.tree).iloc[-1]
     if "features" in now:
-        how = "its features tell what comes next: `bayeszoo predict FIT NEW.csv` of a table that has them"
+        how = "rows to come need their features: `bayeszoo predict FIT NEW.csv` with a table of them"
         return [Words(f"The level is now {_interval(now, 'level')}, by {fit.method}; {how}.")]
     ahead = forecast(fit.tree, STEPS)
     first = ahead.iloc[-STEPS]
     by, several = fit.method, "sequence" in ahead
     which = "the next row of the last sequence" if several else "the next row"
-    line = f"What comes next: {which} is {_interval(first, 'mean')}"
+    line = f"Forecast: {which} is {_interval(first, 'mean')}"
     line += f"; its level is now {_interval(now, 'level')}"
     return [Words(f"{line}, by {by}."), _table(ahead)]
 
 
 def next_of_lags(fit: Fit) -> list[Block]:
-    """Give the next rows of a regression on its lags, and whether the process is stationary; nothing of another."""
+    """Return the next rows of a regression on its lags, and whether the process is stationary; nothing for others."""
     if not has_lags(fit):
         return []
     try:
         ahead = forecast(fit.tree, STEPS)
-    except InputError:  # other features of these rows, or the last rows, are not known
+    except InputError:  # further features, or the last rows, are unknown
         return []
     which = "the next row of the last sequence" if "sequence" in ahead else "the next row"
-    line = f"What comes next: {which} is {_interval(ahead.iloc[-STEPS], 'mean')}, by {fit.method}."
+    line = f"Forecast: {which} is {_interval(ahead.iloc[-STEPS], 'mean')}, by {fit.method}."
     return [Words(f"{line} {about_stationary(ahead.attrs)}"), _table(ahead)]
 
 
@@ -66,6 +66,6 @@ def _interval(row: Any, name: str) -> str:
 
 
 def levels(fit: Fit) -> Block:
-    """Draw the series with its level and what comes next."""
-    caption = "Rows, their level given all rows, and the next rows; an interval in the place of a missing row."
-    return picture(partial(plot_levels, fit.tree), "level over time, and what comes next", caption, wide=True)
+    """Draw the series with its level and the forecast."""
+    caption = "Rows, their level given all rows, and the next rows; missing rows have an interval."
+    return picture(partial(plot_levels, fit.tree), "level over time, and the forecast", caption, wide=True)

@@ -44,12 +44,12 @@ class View(Fit):
         cells = [[str(row[0]), *(number(value, 4) for value in row[1:])] for row in rows[:_MOST_ROWS]]
         more = [f"{len(rows) - _MOST_ROWS} more rows: bz.summarize(tree)"] if len(rows) > _MOST_ROWS else []
         above = filter(None, [*failures_of(self), in_python(next_step(self))])
-        said = f"<p><b>{_escaped(repr(self))}</b></p>{_lines(above)}{_table(heads, cells)}"
-        return said + _lines([*more, *figures(described)]) + _densities(self)
+        shown = f"<p><b>{_escaped(repr(self))}</b></p>{_lines(above)}{_table(heads, cells)}"
+        return shown + _lines([*more, *figures(described)]) + _densities(self)
 
 
 def _escaped(text: str) -> str:
-    """Return text as HTML shows it, and without characters that nobody would see."""
+    """Return text escaped for HTML, without invisible characters."""
     return escape(visible(text))
 
 
@@ -67,7 +67,7 @@ def _lines(lines: Any) -> str:
 
 
 def in_python(step: str) -> str:
-    """Write the options of a command as the arguments of `bz.fit`: --draws 4000 as draws=4000."""
+    """Return a step with options of a command as arguments of `bz.fit`: --draws 4000 as draws=4000."""
     listed = re.sub(r"(\d) --", r"\1, --", step)
     named = re.sub(r"--(chains|draws|seed|thin) (\d+)", r"\1=\2", listed)
     return re.sub(r"--method (\w+)", r"method='\1'", named)
@@ -85,7 +85,7 @@ def _densities(fit: Fit) -> str:
 
 
 def _picture(make: Callable[[], object], alt: str) -> str:
-    """Return the element of a picture, and nothing where it cannot be drawn."""
+    """Return the HTML element of a picture; nothing if it cannot be drawn."""
     try:
         return f'<img alt="{_escaped(alt)}" src="{data_uri(make)}" style="background: white">'
     except (InputError, Untrustworthy):
@@ -132,7 +132,7 @@ def html(tree: xr.DataTree) -> str:
 
 
 def show_in_notebooks() -> None:
-    """Let IPython, where it runs, show fits by `html`; xarray itself is left as it is, and is not imported."""
+    """Let IPython, if it runs, show fits by `html`; xarray is not changed, nor imported."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if shell is not None:
         formatter = shell.display_formatter.formatters["text/html"]

@@ -1,4 +1,4 @@
-"""Numbers as text: to the digits that their Monte Carlo errors support, or that tell them apart."""
+"""Numbers as text, to the digits that their Monte Carlo errors support, or that tell them apart."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from bayeszoo.distributions.posterior import QUANTILES
 
 MOST_DIGITS = 10
-"""Significant digits of an estimate at most, however small its error."""
+"""Most significant digits of an estimate, however small its error."""
 _DIGITS = {"r_hat": 4, "sd_ratio": 3, "error_sd": 2, "error_mcse": 2, "evidence_gap": 3, "elbo_gap": 3}
 _DIGITS |= dict.fromkeys(("evidence_se", "elbo_se", "loo_se", "loo_mcse"), 2)
 _DIGITS |= dict.fromkeys(("standardized", "PIT", "normal score", "leverage", "k-hat", "p"), 3) | {"MC error": 2}
@@ -21,7 +21,7 @@ _LOCATIONS = (*_PLACES, "observed", "filled", "level", "raw", "replicated")
 """Columns in the unit of the outcome, whose zero may be far from all numbers."""
 _NATS = ("log_evidence", "elbo")
 _LARGE = (1e5, 1e9)
-"""Range of numbers whose differences five significant digits may hide."""
+"""Range of large numbers whose differences five significant digits may hide."""
 
 
 def number(value: object, digits: int = 5) -> str:
@@ -34,8 +34,8 @@ def number(value: object, digits: int = 5) -> str:
 def estimate(value: float, error: Any = None, digits: int | None = None, sd: Any = None) -> str:
     """Format an estimate so that its last digit is of the order of its Monte Carlo error.
 
-    Without an error it has five significant digits, or as many as show two of its ``sd``; where ``digits``
-    are asked for it has that many, whatever the error.
+    Without an error it has five significant digits, or as many as show two digits of its ``sd``; with ``digits`` it has
+    that many, whatever the error.
 
     Examples
     --------
@@ -102,9 +102,9 @@ def statistic(key: str, value: Any, error: Any = None, digits: int | None = None
         return f"{value:.2f}"
     if key in _NATS:
         return nats(value, digits)
-    known = 2 if key.startswith("mcse") else _DIGITS.get(key)
-    if known is not None:
-        return number(value, max(known, digits or 0))
+    fixed = 2 if key.startswith("mcse") else _DIGITS.get(key)
+    if fixed is not None:
+        return number(value, max(fixed, digits or 0))
     if key not in _PLACES:
         return estimate(value, error, digits)
     return estimate(value, error, digits, sd if sd == sd and sd is not None else _unit(value))  # NaN is not itself

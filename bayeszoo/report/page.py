@@ -1,4 +1,4 @@
-"""One HTML file about one or several fits: everything in it, nothing fetched, everything of a user's escaped."""
+"""One self-contained HTML file about one or several fits; text of the user is escaped."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def report(
     Parameters
     ----------
     fits : DataTree, iterable of DataTree, or Benchmark
-        What `fit`, `fit_by` or `benchmark` returned; a method that gave no answer may stand as `Withheld`.
+        What `fit`, `fit_by` or `benchmark` returned; a method without an answer may be a `Withheld`.
     path : str or Path
         A name that ends in ``.html``; written whole or not at all.
     overwrite : bool
@@ -56,26 +56,25 @@ def report(
     Raises
     ------
     InputError
-        When there is no fit, they are of different data, or the file cannot be written; no work was done then.
+        When there is no fit, fits are of different data, or the file cannot be written; raised before any work.
 
     Notes
     -----
-    The same fits give the same bytes. The page asks no network for anything, and its security policy lets no script run
-    but its own, by its hash. What a fit withholds stays withheld, with its reason.
+    The same fits give the same bytes. The page needs no network, and its security policy allows its own script alone,
+    by hash. Numbers that a fit withholds stay withheld, with the reason.
     """
     path = probe(Path(path), overwrite)
     if isinstance(fits, Benchmark):
         write_text(_filled(sampler.parts(fits)), path, overwrite)
         return path
-    every: Any = [fits] if hasattr(fits, "children") else list(fits)
-    if any(map(is_by_group, every)):
-        if len(every) > 1:
-            raise InputError(
-                "fits by group have a page of their own", "one_group_only", hint="name them alone, or single groups"
-            )
-        write_text(_filled(groups.parts(every[0])), path, overwrite)
+    answers: Any = [fits] if hasattr(fits, "children") else list(fits)
+    if any(map(is_by_group, answers)):
+        if len(answers) > 1:
+            hint = "name them alone, or single groups"
+            raise InputError("fits by group have a page of their own", "one_group_only", hint=hint)
+        write_text(_filled(groups.parts(answers[0])), path, overwrite)
         return path
-    answered, refused = _sorted(every)
+    answered, refused = _sorted(answers)
     write_text(page(answered, refused, reporter), path, overwrite)
     return path
 
@@ -88,20 +87,20 @@ def probe(path: Path, overwrite: bool = False) -> Path:
     return path
 
 
-def _sorted(every: list[Any]) -> tuple[list[Fit], list[Withheld]]:
-    fits = [Fit(each) for each in every if not isinstance(each, Withheld)]
+def _sorted(answers: list[Any]) -> tuple[list[Fit], list[Withheld]]:
+    fits = [Fit(answer) for answer in answers if not isinstance(answer, Withheld)]
     if not fits:
         raise InputError("there is no fit to report", "no_data", hint="give what bz.fit returned")
     require_same_data([(fit.data_digest, fit.data_source) for fit in fits], "fits")
-    return fits, [each for each in every if isinstance(each, Withheld)]
+    return fits, [answer for answer in answers if isinstance(answer, Withheld)]
 
 
 def page(fits: Sequence[Fit], refused: Sequence[Withheld] = (), reporter: Reporter | None = None) -> str:
-    """Return the page about at least one fit, all of the same data, and about methods that gave no answer, as text."""
+    """Return the page about fits of the same data, and about methods without an answer, as text."""
     fits = matched(list(fits))
     named = {name: (fit, document(fit)) for name, fit in zip(names_of(fits), fits, strict=True)}
-    said = [verdict.verdict(name, described) for name, (_, described) in named.items()]
-    said += [verdict.Verdict(each.method, "withheld", "no answer", each.reason) for each in refused]
+    verdicts = [verdict.verdict(name, described) for name, (_, described) in named.items()]
+    verdicts += [verdict.Verdict(answer.method, "withheld", "no answer", answer.reason) for answer in refused]
     first, left_out = best(fits), list[Skipped]()
     main = next(name for name, (tree, _) in named.items() if tree is first)
     frame = in_one_table([*fits, *refused]) if len(fits) + len(refused) > 1 else None
@@ -111,7 +110,7 @@ def page(fits: Sequence[Fit], refused: Sequence[Withheld] = (), reporter: Report
         "about": provenance.about(type(fit.model) for fit in fits),
         "data": provenance.data_line(first),
         "notes": first.notes,
-        "verdicts": said + [each.verdict(name) for name, each in checked.items()],
+        "verdicts": verdicts + [fit.verdict(name) for name, fit in checked.items()],
         "winner": [] if frame is None else verdict.winner(frame, dict(zip(named, fits, strict=True))),
         "answer": families.answer(fits, left_out),
         "estimates": _estimates(named, main, frame),
@@ -122,26 +121,26 @@ def page(fits: Sequence[Fit], refused: Sequence[Withheld] = (), reporter: Report
 
 
 def _filled(parts: Mapping[str, object]) -> str:
-    """Return the page made of its parts."""
+    """Return the page with its parts filled in."""
     return _template().render(**{**parts, "numbers": script_safe(parts["numbers"])}, **_assets())
 
 
 def _estimates(named: verdict.Named, main: str, frame: pd.DataFrame | None) -> Section:
-    """List the estimates of a fit; of several these side by side, and each by itself folded."""
-    each = verdict.estimates(named, main)
+    """List the estimates of a fit; of several fits side by side, and folded one by one."""
+    by_fit = verdict.estimates(named, main)
     if frame is None:
-        return Section("estimates", "Estimates", [each])
-    return Section("estimates", "Side by side", [*verdict.comparison(frame), Folded("Each fit by itself", [each])])
+        return Section("estimates", "Estimates", [by_fit])
+    return Section("estimates", "Side by side", [*verdict.comparison(frame), Folded("Each fit by itself", [by_fit])])
 
 
 def _by_model(fits: Sequence[Fit]) -> dict[str, checks.Checked]:
-    """Return the answer of the best fit of each model and prior, by name."""
+    """Return the checks of the best fit of each model and prior, by name."""
     models: dict[str, list[Fit]] = {}
     for fit in fits:
         models.setdefault(str(fit.model), []).append(fit)
-    names = [each[0].tree.attrs["model"] for each in models.values()]
+    names = [group[0].tree.attrs["model"] for group in models.values()]
     names = names if len(set(names)) == len(names) else list(models)
-    return {name: checks.Checked(best(each)) for name, each in zip(names, models.values(), strict=True)}
+    return {name: checks.Checked(best(group)) for name, group in zip(names, models.values(), strict=True)}
 
 
 def _sections(
@@ -152,12 +151,12 @@ def _sections(
     reporter: Reporter | None,
 ) -> Iterator[Section]:
     fits = [fit for fit, _ in named.values()]
-    of_first = next(each for each in checked.values() if each.fit is named[main][0])
+    main_fit = next(check for check in checked.values() if check.fit is named[main][0])
     makers: dict[str, Callable[[], Section]] = {
-        "the fit to the data": lambda: checks.section(of_first, named, left_out),
+        "the fit to the data": lambda: checks.section(main_fit, named, left_out),
         "the gate": lambda: verdict.section(named, main, densities.section(fits)),
         **dict(families.sections(fits)),
-        "what was asked": lambda: provenance.section({name: each.fit for name, each in checked.items()}),
+        "what was asked": lambda: provenance.section({name: check.fit for name, check in checked.items()}),
         "how to make it again": lambda: provenance.again({name: fit for name, (fit, _) in named.items()}),
     }
     for i, (part, make) in enumerate(makers.items()):
@@ -167,7 +166,7 @@ def _sections(
             if (section := make()).blocks:
                 yield section
     if left_out:
-        yield Section("not-here", "What is not here", [Folded("Each with its reason", left_out)])
+        yield Section("not-here", "What is not here", [Folded("Parts left out, with reasons", left_out)])
 
 
 # The template
@@ -190,7 +189,7 @@ def _visible(value: object) -> Any:
 
 @lru_cache(maxsize=1)
 def _assets() -> dict[str, Any]:
-    """Return the style and the script as they stand in the page, and the policy that allows them alone."""
+    """Return the style and the script of the page, and the security policy that allows them alone."""
     from markupsafe import Markup
 
     folder = resources.files("bayeszoo.report") / "templates"

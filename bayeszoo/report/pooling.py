@@ -1,4 +1,4 @@
-"""Groups of a hierarchy as rows of text: estimates with and without pooling, and ranks."""
+"""Rows of text about groups of a hierarchy: estimates with and without pooling, and ranks."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ def highest_first(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def pooling_rows(frame: pd.DataFrame, digits: int | None = None) -> tuple[list[str], list[list[str]]]:
-    """Return the columns and a row a group: its size, raw and partially pooled estimate, and shrinkage."""
+    """Return the columns, and one row per group: its size, raw and partially pooled estimate, and shrinkage."""
     size = str(frame.columns[0])
     columns = ["group", size, "raw", "partially pooled", "sd", "95%", "shrinkage"]
     rows = [[str(label), *_pooling(row, size, digits)] for label, row in frame.iterrows()]
-    kept = [i for i, name in enumerate(columns) if name not in ("raw", "shrinkage") or frame[name].notna().any()]
-    return [columns[i] for i in kept], [[row[i] for i in kept] for row in rows]
+    shown = [i for i, name in enumerate(columns) if name not in ("raw", "shrinkage") or frame[name].notna().any()]
+    return [columns[i] for i in shown], [[row[i] for i in shown] for row in rows]
 
 
 def about_estimates(frame: pd.DataFrame) -> list[str]:
-    """Say what shrinkage is, where it is known."""
+    """Return a line on shrinkage, if it is known."""
     return [ABOUT_SHRINKAGE] if frame["shrinkage"].notna().any() else []
 
 
@@ -42,7 +42,7 @@ def _pooling(row: pd.Series, size: str, digits: int | None) -> list[str]:
 
 
 def rank_rows(frame: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
-    """Return the columns and a row a group: its mean rank with its interval, and the chances of both ends."""
+    """Return the columns, and one row per group: its mean rank with its interval, and P(highest) and P(lowest)."""
     columns = ["group", "mean rank", "95%", "P(highest)", "P(lowest)"]
     return columns, [[str(label), *_ranks(row)] for label, row in frame.iterrows()]
 
@@ -63,6 +63,6 @@ def _estimate(value: float, error: float, digits: int | None = None, sd: float |
 
 
 def fully_pooled(frame: pd.DataFrame, digits: int | None = None) -> str:
-    """Write the estimate that all groups would share, to the digits of the group that is known best."""
+    """Return the fully pooled estimate, to the digits of the group with the smallest sd."""
     value = float(frame["pooled"].iloc[0])
     return number(value, digits or digits_for(value, float(frame["sd"].min()), 4))

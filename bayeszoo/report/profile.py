@@ -1,7 +1,7 @@
-"""What the components of a mixture, the states of a chain and topics are, in tables: the answer of such a fit.
+"""Tables of the components of a mixture, the states of a chain and topics: the answer of the fit.
 
-A profile has no number of its own: shares and means are the estimates of the fit, an sd is the root of the estimated
-variance, and a stay follows from the probability of staying.
+All numbers come from the estimates of the fit: an sd is the root of the estimated variance, and a stay follows from the
+probability of staying.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_ENTRIES = 40
-"""Levels of a table of probabilities that is printed whole; of more, the most probable."""
+"""Most levels of a table of probabilities that is printed whole; with more, the most probable."""
 MOST_STRETCHES = 20
-"""Stretches of one state that are listed."""
+"""Most stretches of one state that are listed."""
 MOST_CELLS = 20_000_000
-"""Draws times rows times states up to which a fit is decoded in passing: a second or two."""
+"""Most draws times rows times states of a fit that is decoded for its profile, in a second or two."""
 MOST_PAIRS = 2_000_000_000
-"""Draws times pairs of rows up to which clusters are counted in passing: a few seconds."""
+"""Most draws times pairs of rows whose clusters are counted for a profile, in a few seconds."""
 MOST_ROWS_OF_FUNCTION = 1000
-"""Rows up to which a function is evaluated in passing: a second or two."""
+"""Most rows of a fit whose function is evaluated for its profile, in a second or two."""
 MOST_GROUPS = 12
-"""Groups of a partition that are listed, the largest first."""
+"""Most groups of a partition that are listed, the largest first."""
 LEAST_PROBABILITY = 0.005
 """Numbers of clusters less probable than this are listed together."""
 SPIKE = 5.0
-"""How many times the sd of a state is smaller than all others' where it is a spike."""
+"""A state is a spike if its sd is this many times smaller than those of all other states."""
 _SHOWN = 8
-"""Most probable levels that are named, of many."""
+"""Number of most probable levels named if there are many."""
 _WORDS = 10
 
 
 class Profile(NamedTuple):
-    """A table with its title; ``words`` names the columns of text. Without columns the title is a line of its own."""
+    """A table with its title; ``words`` names the columns of text. Without columns it is a line, the title."""
 
     title: str
     columns: list[str] = []  # noqa: RUF012
@@ -75,7 +75,7 @@ class _Estimates:
         return name in self.summaries and self.summaries[name]["mean"] is not None
 
     def array(self, name: str, key: str = "mean") -> np.ndarray:
-        """Return a statistic, NaN where it does not apply."""
+        """Return a statistic, NaN if it does not apply."""
         values = self.summaries[name][key]
         like = np.asarray(self.summaries[name]["mean"], dtype=np.float64)
         return np.full(like.shape, np.nan) if values is None else np.asarray(values, dtype=np.float64)
@@ -95,7 +95,7 @@ class _Estimates:
 
 
 def profiles(fit: Fit, described: Document, digits: int | None = None) -> Iterator[Profile]:
-    """Yield the profile of the components, states or topics of a fit, where their estimates are shown.
+    """Yield the profile of the components, states or topics of a fit, if their estimates are shown.
 
     Parameters
     ----------
@@ -124,17 +124,17 @@ def profiles(fit: Fit, described: Document, digits: int | None = None) -> Iterat
     if rows_have_parameters(model) and TOPICS in fit.tree["posterior"]:
         yield from _topics(fit)
         return
-    known = _Estimates(fit, described, digits)
+    estimates = _Estimates(fit, described, digits)
     if View.STATES in views:
-        yield from _states(fit, known)
-    elif View.COMPONENTS in views and known.dims.get("weights") == ("component",) and known.is_shown("weights"):
-        yield from _components(known)
+        yield from _states(fit, estimates)
+    elif View.COMPONENTS in views and estimates.dims.get("weights") == ("component",) and estimates.is_shown("weights"):
+        yield from _components(estimates)
     elif View.COMPONENTS in views:
-        yield from _confusions(known)
+        yield from _confusions(estimates)
 
 
 def _unless_withheld(answer: Iterator[Profile]) -> Iterator[Profile]:
-    """Yield an answer, or the reason why it is withheld, so that the estimates follow in either case."""
+    """Yield an answer, or the reason why it is withheld; the estimates follow in either case."""
     try:
         yield from answer
     except Untrustworthy as error:
@@ -142,7 +142,7 @@ def _unless_withheld(answer: Iterator[Profile]) -> Iterator[Profile]:
 
 
 def _function(fit: Fit, digits: int | None) -> Iterator[Profile]:
-    """Yield the function at a few places of each feature."""
+    """Yield the function at some values of each feature."""
     if not fit.is_shown:
         return
     if fit.data.rows > MOST_ROWS_OF_FUNCTION:
@@ -150,7 +150,9 @@ def _function(fit: Fit, digits: int | None) -> Iterator[Profile]:
         return
     frame, names = function_along(fit), [str(name) for name in fit.data["feature"]]
     outcome = str(getattr(fit.data, "columns", {}).get("y", "y"))
-    of = f"probability of {fit.model.classes(fit.data)[1]}" if isinstance(fit.model, Classifies) else f"mean {outcome}"
+    quantity = f"mean {outcome}"
+    if isinstance(fit.model, Classifies):
+        quantity = f"probability of {fit.model.classes(fit.data)[1]}"
     ends = ("q025", "q975") if has_interval(fit) else ()
     rows = [
         [
@@ -161,9 +163,9 @@ def _function(fit: Fit, digits: int | None) -> Iterator[Profile]:
         ]
         for _, row in frame.iterrows()
     ]
-    columns = ["feature", "at", of, *ends, "mcse"]
-    given = ", given the estimate" if fit.kind == "point estimate" else ""
-    title = f"the function: {of}{' with its 95% interval' if ends else ''}{given}"
+    columns = ["feature", "at", quantity, *ends, "mcse"]
+    condition = ", given the estimate" if fit.kind == "point estimate" else ""
+    title = f"the function: {quantity}{' with its 95% interval' if ends else ''}{condition}"
     about = [Profile(line.removesuffix(".")) for line in about_judged(frame)]
     if len(names) == 1:
         yield Profile(title, [names[0], *columns[2:]], [row[1:] for row in rows])
@@ -171,14 +173,14 @@ def _function(fit: Fit, digits: int | None) -> Iterator[Profile]:
         return
     yield Profile(f"{title}; other features are at their means", columns, rows, ("feature",))
     yield from about
-    if (left := len(names) - frame["feature"].nunique()) > 0:
+    if (further := len(names) - frame["feature"].nunique()) > 0:
         yield Profile(
-            f"{left} further features: `bayeszoo predict FIT PLACES --function` gives the function at any places"
+            f"{further} further features: `bayeszoo predict FIT PLACES --function` gives the function at any places"
         )
 
 
 def _clusters(fit: Fit) -> Iterator[Profile]:
-    """Yield how many clusters there are, and one partition of the rows, where counting pairs is quick."""
+    """Yield the number of clusters, and one partition of the rows, if counting pairs is quick."""
     if not fit.is_shown or fit.kind == "point estimate":
         return
     draws = int(np.prod(next(iter(fit.draws().values())).shape[:2]))
@@ -194,16 +196,18 @@ def of_clusters(answer: Clusters, digits: int | None = None) -> Iterator[Profile
     Parameters
     ----------
     answer : Clusters
-        What `clusters` says of a fit.
+        The answer of `clusters`.
     digits : int, optional
         Significant digits; by default as many as the Monte Carlo errors support.
     """
-    number_of = answer.number
-    known = number_of[number_of["probability"].notna()]
-    some = known["probability"] >= LEAST_PROBABILITY
-    counts = [[str(n), estimate(p, mcse, digits)] for n, p, mcse in known[["probability", "mcse"]][some].itertuples()]
-    if not some.all():
-        counts.append(["another", number(float(known["probability"][~some].sum()), 1)])
+    numbers = answer.number
+    shown = numbers[numbers["probability"].notna()]
+    is_listed = shown["probability"] >= LEAST_PROBABILITY
+    counts = [
+        [str(n), estimate(p, mcse, digits)] for n, p, mcse in shown[["probability", "mcse"]][is_listed].itertuples()
+    ]
+    if not is_listed.all():
+        counts.append(["another", number(float(shown["probability"][~is_listed].sum()), 1)])
     yield Profile("clusters that hold rows", ["clusters", "probability"], counts, ("clusters",))
     columns = [str(column) for column in answer.data["column"]] if _has_reals(answer.data) else []
     groups = answer.rows.groupby("group")["alike"].agg(["size", "mean"])
@@ -214,17 +218,16 @@ def of_clusters(answer: Clusters, digits: int | None = None) -> Iterator[Profile
     )
     yield Profile(title, ["group", "rows", "alike", *columns], rows)
     if len(groups) > MOST_GROUPS:
-        left = int(largest["size"].iloc[MOST_GROUPS:].sum())
-        yield Profile(
-            f"{len(groups) - MOST_GROUPS} further groups hold {left} rows: `bayeszoo clusters FIT -o FILE` lists all"
-        )
-    for frame in (number_of, answer.rows):
+        rows_left = int(largest["size"].iloc[MOST_GROUPS:].sum())
+        further = f"{len(groups) - MOST_GROUPS} further groups hold {rows_left} rows"
+        yield Profile(f"{further}: `bayeszoo clusters FIT -o FILE` lists all")
+    for frame in (numbers, answer.rows):
         yield from (Profile(line.removesuffix(".")) for line in about_judged(frame))
     yield Profile("alike: probability that two rows of the group are in one cluster, averaged over its pairs")
 
 
 def _has_reals(data: Data) -> bool:
-    """Say whether a row is measured in columns, whose means can be taken."""
+    """Return whether rows have columns of real numbers, whose means can be taken."""
     return "Y" in data and "column" in data and data["Y"].dtype.kind == "f"
 
 
@@ -242,69 +245,77 @@ def _group(answer: Clusters, group: Any, groups: pd.DataFrame, columns: list[str
 
 def _topics(fit: Fit) -> Iterator[Profile]:
     """Yield a line for each topic: its share and its most probable words."""
-    with suppress(Untrustworthy):  # why is said with the verdict
+    with suppress(Untrustworthy):  # the verdict has the reason
         frame = topics(fit.tree, min(_WORDS, fit.tree["posterior"][TOPICS].shape[-1]))
         words = frame["word"].groupby(level="topic", sort=False)
-        for (topic, each), share in zip(words, frame.attrs["shares"], strict=True):
-            yield Profile(f"topic {topic}, {share:.2f} of the documents: {', '.join(each)}")
+        for (topic, top_words), share in zip(words, frame.attrs["shares"], strict=True):
+            yield Profile(f"topic {topic}, {share:.2f} of the documents: {', '.join(top_words)}")
 
 
-def _components(known: _Estimates) -> Iterator[Profile]:
+def _components(estimates: _Estimates) -> Iterator[Profile]:
     """Yield the share of each component with its typical values."""
-    shares = [known.text("weights", (k,)) for k in range(len(known.array("weights")))]
-    if known.dims.get("means") == ("component", "column"):
-        yield _of_columns(known, shares)
+    shares = [estimates.text("weights", (k,)) for k in range(len(estimates.array("weights")))]
+    if estimates.dims.get("means") == ("component", "column"):
+        yield _of_columns(estimates, shares)
         return
-    levels = _probabilities(known, "component")
-    yield from _tables(known, levels, "component", {"share": shares})
+    levels = _probabilities(estimates, "component")
+    yield from _tables(estimates, levels, "component", {"share": shares})
 
 
-def _confusions(known: _Estimates) -> Iterator[Profile]:
-    """Yield of each table of confusion how often its rater is right, by the true class."""
-    for name, dims in known.dims.items():
-        if len(dims) != 3 or known.labels(name, 0) != known.labels(name, 2) or not known.is_shown(name):
+def _confusions(estimates: _Estimates) -> Iterator[Profile]:
+    """Yield for each confusion table the probability that a rater is right, by true class."""
+    for name, dims in estimates.dims.items():
+        if len(dims) != 3 or estimates.labels(name, 0) != estimates.labels(name, 2) or not estimates.is_shown(name):
             continue
-        classes = known.labels(name, 0)
+        classes = estimates.labels(name, 0)
         rows = [
-            [rater, *(known.text(name, (k, j, k)) for k in range(len(classes)))]
-            for j, rater in enumerate(known.labels(name, 1))
+            [rater, *(estimates.text(name, (k, j, k)) for k in range(len(classes)))]
+            for j, rater in enumerate(estimates.labels(name, 1))
         ]
         yield Profile(f"{dims[1]}s: probability of the right {dims[2]}, by true class", [dims[1], *classes], rows)
 
 
-def _of_columns(known: _Estimates, shares: list[str]) -> Profile:
-    """Return a row for each component and column: share, mean and sd."""
-    labels, columns = known.labels("means", 0), known.labels("means", 1)
+def _of_columns(estimates: _Estimates, shares: list[str]) -> Profile:
+    """Return one row per component and column: share, mean and sd."""
+    labels, columns = estimates.labels("means", 0), estimates.labels("means", 1)
     rows = [
-        [label if not d else "", shares[k] if not d else "", column, known.text("means", (k, d)), _sd(known, k, d)]
+        [
+            label if not d else "",
+            shares[k] if not d else "",
+            column,
+            estimates.text("means", (k, d)),
+            _sd(estimates, k, d),
+        ]
         for k, label in enumerate(labels)
         for d, column in enumerate(columns)
     ]
-    title = "components" if known.is_point else "components; sd: the root of the mean variance"
+    title = "components" if estimates.is_point else "components; sd: the root of the mean variance"
     return Profile(title, ["component", "share", "column", "mean", "sd"], rows, ("column",))
 
 
-def _sd(known: _Estimates, k: int, d: int) -> str | None:
+def _sd(estimates: _Estimates, k: int, d: int) -> str | None:
     """Return the sd of a column in a component, whatever the structure of the covariances."""
-    if not known.is_shown("covariances"):
+    if not estimates.is_shown("covariances"):
         return None
     places = {"component": k, "column": d, "column_2": d}
-    return known.root("covariances", tuple(places[dim] for dim in known.dims["covariances"]))
+    return estimates.root("covariances", tuple(places[dim] for dim in estimates.dims["covariances"]))
 
 
-def _probabilities(known: _Estimates, axis: str) -> list[str]:
-    """Name the parameters that hold a probability for each component or state and each level."""
-    of_levels = [name for name, dims in known.dims.items() if len(dims) == 2 and dims[0] == axis]
-    return [name for name in of_levels if known.dims[name][1] != f"{axis}_2" and known.is_shown(name)]
+def _probabilities(estimates: _Estimates, axis: str) -> list[str]:
+    """Return the names of parameters with a probability for each component or state and each level."""
+    of_levels = [name for name, dims in estimates.dims.items() if len(dims) == 2 and dims[0] == axis]
+    return [name for name in of_levels if estimates.dims[name][1] != f"{axis}_2" and estimates.is_shown(name)]
 
 
-def _tables(known: _Estimates, names: list[str], axis: str, first: Mapping[str, list[str]]) -> Iterator[Profile]:
-    """Yield a table for each parameter: a column a component and a row a level; of many levels the top ones."""
+def _tables(estimates: _Estimates, names: list[str], axis: str, first: Mapping[str, list[str]]) -> Iterator[Profile]:
+    """Yield a table per parameter: a column per component and a row per level; with many levels the top ones."""
     for name in names:
-        labels, levels, values = known.labels(name, 0), known.labels(name, 1), known.array(name)
+        labels, levels, values = estimates.labels(name, 0), estimates.labels(name, 1), estimates.array(name)
         if len(levels) <= MOST_ENTRIES:
             head = [[label, *cells] for label, cells in first.items()]
-            body = [[level, *(known.text(name, (k, j)) for k in range(len(labels)))] for j, level in enumerate(levels)]
+            body = [
+                [level, *(estimates.text(name, (k, j)) for k in range(len(labels)))] for j, level in enumerate(levels)
+            ]
             yield Profile(f"{axis}s", [f"{name} by {axis}", *labels], head + body)
             continue
         top = np.argsort(-values, axis=1, kind="stable")[:, :_SHOWN]
@@ -315,50 +326,50 @@ def _tables(known: _Estimates, names: list[str], axis: str, first: Mapping[str, 
         yield Profile(f"{axis}s", [axis, *first, "most probable"], rows, ("most probable",))
 
 
-def _states(fit: Fit, known: _Estimates) -> Iterator[Profile]:
-    """Yield a row for each state, the probabilities of its symbols, and when the most probable state changes."""
+def _states(fit: Fit, estimates: _Estimates) -> Iterator[Profile]:
+    """Yield one row per state, the probabilities of its symbols, and the stretches of the most probable states."""
     path = _path(fit)
     coords = fit.model.coords(fit.data)
     labels = [str(label) for label in coords["state"]]
     columns: dict[str, list[Any]] = {"state": labels}
     if path is not None:
         columns["rows"] = [int(count) for count in np.bincount(path, minlength=len(labels))]
-    columns |= {"stay": _stays(known, len(labels))} if known.is_shown("transition") else {}
+    columns |= {"stay": _stays(estimates, len(labels))} if estimates.is_shown("transition") else {}
     for name, head in (("means", "mean"), ("rates", "rate")):
-        if known.is_shown(name):
-            columns[head] = [known.text(name, (k,)) for k in range(len(labels))]
-    if known.is_shown("variances"):
-        columns["sd"] = [known.root("variances", (k,)) for k in range(len(labels))]
+        if estimates.is_shown(name):
+            columns[head] = [estimates.text(name, (k,)) for k in range(len(labels))]
+    if estimates.is_shown("variances"):
+        columns["sd"] = [estimates.root("variances", (k,)) for k in range(len(labels))]
     if len(columns) > 1:
         rows = [list(row) for row in zip(*columns.values(), strict=True)]
-        stay = "expected rows until the state is left" + ", the median of the draws" * (not known.is_point)
+        stay = "expected rows until the state is left" + ", the median of the draws" * (not estimates.is_point)
         yield Profile(f"states; stay: {stay}", [*columns], rows)
-        yield from _spikes(known, labels)
-    yield from _tables(known, _probabilities(known, "state"), "state", {})
+        yield from _spikes(estimates, labels)
+    yield from _tables(estimates, _probabilities(estimates, "state"), "state", {})
     if path is not None:
         yield stretches([labels[k] for k in path], fit.data)
 
 
-def _spikes(known: _Estimates, labels: list[str]) -> Iterator[Profile]:
+def _spikes(estimates: _Estimates, labels: list[str]) -> Iterator[Profile]:
     """Yield a line for each state of a point estimate whose sd is a fifth of the others' or less."""
-    if not (known.is_point and known.is_shown("variances") and len(labels) > 1):
+    if not (estimates.is_point and estimates.is_shown("variances") and len(labels) > 1):
         return
-    sds = np.sqrt(known.array("variances"))
+    sds = np.sqrt(estimates.array("variances"))
     for k in np.flatnonzero([SPIKE * sds[k] <= np.delete(sds, k).min() for k in range(len(labels))]):
         line = f"state {labels[k]} is a spike: its sd is {number(float(sds[k]), 2)}, at most a fifth of the others'. "
-        line += "It may hold rows that happen to be alike, and no regime: --method mle refuses such maxima, and shows "
+        line += "It may fit rows that are equal by chance, not a regime: --method mle refuses such maxima, and shows "
         yield Profile(f"{line}the highest of the others")
 
 
-def _stays(known: _Estimates, K: int) -> list[str]:
-    """Return 1 / (1 - the probability of staying): of draws the median, as the mean of a ratio may not exist."""
-    key = "mean" if known.is_point else "median"
-    staying = known.array("transition", key)[np.arange(K), np.arange(K)]
+def _stays(estimates: _Estimates, K: int) -> list[str]:
+    """Return 1 / (1 - p), p the probability of staying; its median over draws, as the mean of a ratio may not exist."""
+    key = "mean" if estimates.is_point else "median"
+    staying = estimates.array("transition", key)[np.arange(K), np.arange(K)]
     return [number(np.nan if np.isnan(p) else 1 / (1 - p), 3) if p != 1 else "for ever" for p in staying]
 
 
 def _path(fit: Fit) -> np.ndarray | None:
-    """Return the most probable state of each row, where finding it is quick."""
+    """Return the most probable state of each row, if decoding is quick."""
     chains, draws = next(iter(fit.draws().values())).shape[:2]
     if chains * draws * fit.data.rows * len(fit.model.coords(fit.data)["state"]) > MOST_CELLS or has_withheld(fit):
         return None  # `bayeszoo decode` has the rows that are not withheld
@@ -368,14 +379,14 @@ def _path(fit: Fit) -> np.ndarray | None:
 
 
 def stretches(states: Sequence[str], data: Data) -> Profile:
-    """Return the stretches of rows in one state, by the times of the table or by numbers of rows; of many, how many.
+    """Return the stretches of rows in one state, by the times of the table or row numbers; if many, their number.
 
     Parameters
     ----------
     states : sequence of str
         The state of each of N rows.
     data : Data
-        The N rows: their sequences, and their times where the table has them.
+        The N rows: their sequences, and their times if the table has them.
     """
     times = data.reading.get("times", {"column": "row", "values": [str(row + 1) for row in range(len(states))]})
     changes = [a != b for a, b in itertools.pairwise(states)]
@@ -383,13 +394,13 @@ def stretches(states: Sequence[str], data: Data) -> Profile:
     ends = np.r_[begins[1:], len(states)] - 1
     if len(begins) > MOST_STRETCHES:
         return Profile(f"{len(begins)} stretches of one state: `bayeszoo decode FIT` lists the state of each row")
-    several = {name: values.astype(str) for name, values in sequences(data).items()}
+    named_sequences = {name: values.astype(str) for name, values in sequences(data).items()}
     rows = [
-        [*(names[begin] for names in several.values()), states[begin], *_ends(times["values"], begin, end)]
+        [*(names[begin] for names in named_sequences.values()), states[begin], *_ends(times["values"], begin, end)]
         for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)
     ]
-    columns = [*several, "state", f"{times['column']} from", "to", "rows"]
-    return Profile("most probable states", columns, rows, (*several, f"{times['column']} from", "to"))
+    columns = [*named_sequences, "state", f"{times['column']} from", "to", "rows"]
+    return Profile("most probable states", columns, rows, (*named_sequences, f"{times['column']} from", "to"))
 
 
 def _ends(values: Sequence[str], begin: int, end: int) -> list[Any]:

@@ -31,51 +31,51 @@ if TYPE_CHECKING:
 
 _DESCRIBED = {"count": "values", "mean": "mean", "std": "sd", "min": "least", "max": "greatest", "unique": "labels"}
 _DESCRIBED |= {"top": "most frequent"}
-"""What pandas calls the figures that are shown of a column, and what heads them."""
+"""Figures shown for a column: names in pandas, and headings."""
 _COLUMNS_SHOWN = 20
 _MOST_NAMED = 120
-"""Characters of the names of columns at the top of the page."""
+"""Most characters of column names at the top of the page."""
 
 
 def data_line(fit: Fit) -> str:
-    """Name the data at the top of the page: where they come from, how many rows, and which columns are what."""
+    """Return the line at the top of the page: the source of the data, the number of rows, and the columns."""
     rows = int(fit.tree.attrs["data_rows"])
     inputs, columns = fit.model.inputs, dict(fit.columns)
     has_outcome = isinstance(inputs, Regression) and inputs.name in columns
     outcome = [f"outcome {columns.pop(inputs.name)}"] if has_outcome else []
-    labels = [name for name in ("feature", "column") if name in fit.like]  # of the columns of a matrix
+    labels = [name for name in ("feature", "column") if name in fit.like]  # the columns of a matrix
     names = [str(name) for name in fit.like[labels[0]]] if labels else list(columns.values())
     count = max(1, int(np.searchsorted(np.cumsum([len(name) + 2 for name in names]), _MOST_NAMED)))
-    others = ", ".join(names[:count]) + f" and {len(names) - count} more" * (count < len(names))
-    said = [f"{rows:,} row{'s' * (rows != 1)} of {fit.data_source or 'arrays'}", *outcome]
-    said += [f"{'features' if outcome else 'from'} {others}"] if others else []
-    return "; ".join(said)
+    listed = ", ".join(names[:count]) + f" and {len(names) - count} more" * (count < len(names))
+    parts = [f"{rows:,} row{'s' * (rows != 1)} of {fit.data_source or 'arrays'}", *outcome]
+    parts += [f"{'features' if outcome else 'from'} {listed}"] if listed else []
+    return "; ".join(parts)
 
 
 def about(models: Iterable[type[Model]]) -> list[str]:
-    """Say in a line what each model is, of several with its name."""
+    """Return a line about each model, with its name if there are several."""
     lines = {model.name: notation(model).partition("\n")[0] for model in models}
     return [f"{name}: {line}" if len(lines) > 1 else line for name, line in lines.items()]
 
 
 def section(fits: Mapping[str, Fit]) -> Section:
-    """Describe each model, by a fit of it, and the data, which are the same."""
+    """Describe each model, given by a fit, and the data, which all fits share."""
     data, options = next(iter(fits.values())).observed, {name: _model(fit) for name, fit in fits.items()}
     model = next(iter(fits.values())).model
-    table_of = f"The table: {type(model).inputs.describe()}."
-    if own := own_example(model, data.source, data.digest):
-        table_of += f" These data come with the model: {own.about} ({own.source})"
-    described = Folded("The data", [Words(table_of), _data(data, type(model).inputs)])
+    about_table = f"The table: {type(model).inputs.describe()}."
+    if example := own_example(model, data.source, data.digest):
+        about_table += f" Example data of the model: {example.about} ({example.source})"
+    described = Folded("The data", [Words(about_table), _data(data, type(model).inputs)])
     return Section("asked", "What was asked", [Choice("model", options), described])
 
 
 def _model(fit: Fit) -> list[Block]:
-    """Give a model as its file states it, its prior and its graph."""
+    """Return a model as its file states it, its prior and its graph."""
     model, data = fit.model, fit.observed
-    _, *others = _paragraphs(notation(type(model)))  # the first is at the top of the page
-    words = [block for block in others if isinstance(block, Words)]
+    _, *paragraphs = _paragraphs(notation(type(model)))  # the first is at the top of the page
+    words = [block for block in paragraphs if isinstance(block, Words)]
     return [
-        *(block for block in others if isinstance(block, Code)),
+        *(block for block in paragraphs if isinstance(block, Code)),
         *([Folded("More about the model", words)] if words else []),
         Folded("The prior and the switches", [_prior(model, data)]),
         Folded("The graph of the model", [_graph(model, data)]),
@@ -83,17 +83,17 @@ def _model(fit: Fit) -> list[Block]:
 
 
 def _graph(model: Model, data: Data | Accumulated) -> Block:
-    """Draw the graph of the model as it is declared in PyMC."""
+    """Draw the graph of the declared PyMC model."""
     blocks: list[Any] = []
     with skipping("the graph of the model", blocks):
         pymc_model = declared(model, data if isinstance(data, Data) else None)
-        caption = "Shaded: observed. A frame: one of each along its axis. Discrete latent variables are summed out."
+        caption = "Shaded: observed. A frame repeats its nodes along an axis. Discrete latent variables are summed out."
         blocks.append(picture(partial(draw, pymc_model), f"graph of {model.name}", caption))
     return blocks[0]
 
 
 def _paragraphs(words: str) -> list[Words | Code]:
-    """Split a docstring: indented text is mathematics and stays as it is."""
+    """Split a docstring into paragraphs; indented text is mathematics and is not reflowed."""
     parts = [part for part in words.replace("``", "").split("\n\n") if part.strip()]
     return [
         Code(dedent(part))
@@ -104,8 +104,8 @@ def _paragraphs(words: str) -> list[Words | Code]:
 
 
 def _prior(model: Model, data: Data | Accumulated) -> TableBlock:
-    """List the fields and the likely origin of each, judged by its value."""
-    known, values = hyperparameters(model), fields_of(model)
+    """Return a table of the fields, with the likely origin of each by its value."""
+    declarations, values = hyperparameters(model), fields_of(model)
     is_given = isinstance(model, OverFields)  # the fields of its model, and priors of the others
     weak = fields_of(type(model).weak(data)) if isinstance(data, Data) and not is_given else {}
     rows = []
@@ -115,23 +115,24 @@ def _prior(model: Model, data: Data | Accumulated) -> TableBlock:
             origin = "the model's default"
         elif field.name in weak and np.array_equal(value, weak[field.name]):
             origin = "weakly informative, scaled to these data"
-        rows.append([field.name, text(value), known[field.name].label if field.name in known else "", origin])
+        label = declarations[field.name].label if field.name in declarations else ""
+        rows.append([field.name, text(value), label, origin])
     columns = ["field", "value", "is", "comes from"]
     return table(columns, rows, words=columns[1:])
 
 
 def _data(data: Data | Accumulated, inputs: Inputs) -> TableBlock:
-    """Describe the columns of the table, or the arrays of statistics that were kept, as pandas does."""
+    """Describe the columns of the table, or the arrays of statistics, as pandas does."""
     import pandas as pd
 
     rows_kept = data.holed if isinstance(data, Incomplete) else data if isinstance(data, Data) else None
     arrays = arrays_of(cast(Accumulated, data).stats) if rows_kept is None else inputs.table(rows_kept)
     shown = list(arrays.items())[:_COLUMNS_SHOWN]
-    each = pd.DataFrame([pd.Series(np.ravel(values)).describe() for _, values in shown])
-    described = each.reindex(columns=list(_DESCRIBED)).dropna(axis=1, how="all")
+    summary = pd.DataFrame([pd.Series(np.ravel(values)).describe() for _, values in shown])
+    described = summary.reindex(columns=list(_DESCRIBED)).dropna(axis=1, how="all")
     figures = described.to_numpy().tolist()
     note = ", some with empty cells" if isinstance(data, Incomplete) else ""
-    note = ", of which statistics were kept" if rows_kept is None else note
+    note = " (statistics only)" if rows_kept is None else note
     caption = f"The data: {data.rows} row{'s' * (data.rows != 1)}{note}, from {data.source or 'arrays'}"
     caption += f"; the first {len(shown)} of {len(arrays)} columns" if len(arrays) > len(shown) else ""
     rows = [[name, data.columns.get(name, ""), *cells] for (name, _), cells in zip(shown, figures, strict=True)]
@@ -148,15 +149,16 @@ def notation(model: type[Model]) -> str:
 
 
 def again(named: Mapping[str, Fit]) -> Section:
-    """Give the commands by which fits were made, the Python that makes each again, seeds, digests and versions."""
+    """Return the commands of the fits, Python that repeats them, and seeds, digests and versions."""
     fits = list(named.values())
-    lead = "The same versions, data and seed give the same numbers, up to how a machine rounds the last digits."
+    lead = "The same versions, data and seed give the same numbers, up to rounding of the last digits."
     if any(fit.tree.attrs["status"] == "interrupted" for fit in fits):
-        lead += " A fit that was interrupted is made whole, which gives other numbers."
+        lead += " An interrupted fit is repeated to its end, and gives other numbers."
     typed = dict.fromkeys(filter(None, map(command, fits)))
     on_command_line = [Code("\n".join(typed), "On the command line")] if typed else []
-    in_python, rest = Folded("In Python", [Code(python(fits))]), Folded("Seeds, digests, versions", _provenance(named))
-    return Section("again", "How to make it again", [Words(lead), *on_command_line, in_python, rest])
+    in_python = Folded("In Python", [Code(python(fits))])
+    versions = Folded("Seeds, digests, versions", _provenance(named))
+    return Section("again", "How to make it again", [Words(lead), *on_command_line, in_python, versions])
 
 
 def _provenance(named: Mapping[str, Fit]) -> list[TableBlock]:
@@ -178,12 +180,12 @@ def _provenance(named: Mapping[str, Fit]) -> list[TableBlock]:
 
 
 def command(fit: Fit) -> str:
-    """Return the command by which a fit was made, as it was typed, and the seed if that was drawn; or nothing.
+    """Return the command of a fit, as it was typed, with the seed if that was drawn; empty without a command.
 
-    A command that would run another file than the model's is not one by which the fit was made.
+    A command that would run another file than the model's is not returned.
     """
-    words, own = shlex.split(str(fit.tree.attrs.get("command", ""))), fit.own_file
-    if not words or any(names_a_file(word) and not (own and own.is_named(word)) for word in words):
+    words, model_file = shlex.split(str(fit.tree.attrs.get("command", ""))), fit.own_file
+    if not words or any(names_a_file(word) and not (model_file and model_file.is_named(word)) for word in words):
         return ""
     has_seed = any(word.partition("=")[0] == "--seed" for word in words)
     return shlex.join(["bayeszoo", *words, *([] if has_seed else ["--seed", str(fit.tree.attrs["seed"])])])
@@ -204,16 +206,16 @@ def python(fits: Sequence[Fit]) -> str:
 
 
 def _name(model: type[Model]) -> str:
-    """Return the name by which a class is found: in a file of the user's, without its folder."""
-    own = own_file(model)
-    return model.name if own is None else f"{own.file}:{own.kind}"
+    """Return the name for `find` of a class; its file, if it is the user's, without the folder."""
+    model_file = own_file(model)
+    return model.name if model_file is None else f"{model_file.file}:{model_file.kind}"
 
 
 def _data_line(fit: Fit) -> str:
-    """Return the line that reads the data; arrays that have no name stand as dots."""
+    """Return the line that reads the data; arrays are written as dots."""
     source, reading = fit.data_source, fit.reading or {}
-    if own := own_example(fit.model, source, fit.data_digest):
-        return f"data = bz.example(M, {own.name!r})"
+    if example := own_example(fit.model, source, fit.data_digest):
+        return f"data = bz.example(M, {example.name!r})"
     options = _options_of_reading(fit)
     if "rows" in reading:
         return f"data = bz.accumulate(model, {source!r}, {_keywords({'rows': reading['rows'], **options})})"

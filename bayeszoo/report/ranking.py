@@ -1,4 +1,4 @@
-"""Which of several candidates each criterion of `select` prefers, in words."""
+"""Sentences on the candidate that each criterion of `select` prefers."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ if TYPE_CHECKING:
 
 
 def ranking(frame: pd.DataFrame) -> list[str]:
-    """Name the best candidate by each criterion, and the criteria that rank none because a candidate lacks them.
+    """Return lines on the best candidate by each criterion, and on criteria that a candidate lacks.
 
     Parameters
     ----------
     frame : pandas.DataFrame
-        Of `select`, with two candidates or more.
+        The table of `select`, with at least two candidates.
 
     Returns
     -------
     list of str
     """
-    known = [criterion for criterion in CRITERIA if frame[criterion.column].notna().any()]
-    best = [f"{each.title}: {_best(each, frame)}" for each in known if each.ranks(frame)]
-    others = [each.title for each in known if not each.ranks(frame)]
+    criteria = [criterion for criterion in CRITERIA if frame[criterion.column].notna().any()]
+    best = [f"{criterion.title}: {_best(criterion, frame)}" for criterion in criteria if criterion.ranks(frame)]
+    lacking = [criterion.title for criterion in criteria if not criterion.ranks(frame)]
     lines = [f"Best by {'; '.join(best)}."] * bool(best)
-    return lines + [f"Not ranked, as not every candidate has it: {', '.join(others)}."] * bool(others)
+    return lines + [f"Not ranked, as not every candidate has it: {', '.join(lacking)}."] * bool(lacking)
 
 
 def _best(criterion: Criterion, frame: pd.DataFrame) -> str:
-    """Return sentences on the best candidates, on others within two errors of them, and on those not ranked."""
+    """Return the best candidates, and whether others are within two errors, or are not ranked."""
     is_ok, is_best = (frame["status"] == "ok").to_numpy(), criterion.best(frame)
     names = " and ".join(escaped(name) for name in frame["model"][is_best])
     is_near = is_ok & ~is_best & (criterion.behind(frame) <= 2 * criterion.errors(frame))
     unclear = ", by no clear difference" * bool(is_near.any())
-    others = int((~is_ok).sum())
-    return names + unclear + f" ({others} not ranked)" * bool(others)
+    not_ranked = int((~is_ok).sum())
+    return names + unclear + f" ({not_ranked} not ranked)" * bool(not_ranked)

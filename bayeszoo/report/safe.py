@@ -1,4 +1,4 @@
-"""What makes pages safe: scripts and styles by their hashes alone, and JSON that cannot end its element."""
+"""Safe pages: scripts and styles allowed by their hashes alone, and JSON that cannot end its element."""
 
 from __future__ import annotations
 

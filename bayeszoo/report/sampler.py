@@ -30,11 +30,11 @@ _HEADS = {
     "above_q975": "above 97.5%",
 }
 _WORDS = {
-    "right": ("ok", "Nothing shows that its draws are not of the targets."),
+    "right": ("ok", "No check shows draws from other distributions than the targets."),
     "wrong": ("withheld", "Its draws are not of the targets named below."),
     "not mixed": (
         "caution",
-        "Too few draws are effective to judge them on the targets named below.",
+        "The effective sample size is too small to judge the targets named below.",
     ),
 }
 _COMPARED = (
@@ -71,7 +71,7 @@ def _verdict(result: Benchmark) -> Verdict:
 
 
 def _table(frame: pd.DataFrame) -> TableBlock:
-    """List a row for each target or quantity."""
+    """Return a table with one row per target or quantity."""
     names = [" ".join(map(str, name)) if isinstance(name, tuple) else str(name) for name in frame.index]
     heads = [" of ".join(map(str, frame.index.names[::-1])), *(_HEADS.get(str(name), str(name)) for name in frame)]
     rows = [[name, *row] for name, row in zip(names, frame.round(4).to_numpy().tolist(), strict=True)]

@@ -1,4 +1,4 @@
-"""What a fit and a comparison say, as rows and lines of plain text: the terminal and the report show the same."""
+"""Rows and lines of plain text about a fit and a comparison, the same for the terminal and the report."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     import xarray as xr
 
 NONE_AT_ALL = 1e-12
-"""Probabilities below it, of a mode on the edge, are shown as 0: their digits differ by processor."""
+"""Probabilities below this, at a mode on the edge, are shown as 0: their digits differ by processor."""
 MAX_ROWS = 400
-"""Rows of a table of estimates that are printed."""
+"""Most printed rows of a table of estimates."""
 _PARTS = {"posterior": "parameters", "derived": "derived"}
-"""Groups of a fit whose quantities are listed, and their part of the document."""
+"""Groups of a fit whose quantities are listed, and the keys of the document that hold them."""
 _WITHHELD = {"k_hat_withheld": "k-hat", "draws_withheld": "a part of the draws"}
 _ESTIMATES = {"mean": "estimate", "sd": "sd", "q025": "2.5%", "q975": "97.5%", "p_positive": "P(> 0)"}
 _ESTIMATES |= {"mcse_mean": "MCSE", "error_mcse": "error/MCSE", "error_sd": "error/sd", "sd_ratio": "sd ratio"}
@@ -35,7 +35,7 @@ _PREDICTION = {"loo_score": "LOO score", "loo_se": "se", "loo_mcse": "MC error"}
 _PREDICTION |= {"seconds": "seconds", "kind": "kind", "status": "status"}
 _WORDS = ("fit", "kind", "status")
 _COMPARISON = {"Estimates": _ESTIMATES, "Evidence": _EVIDENCE, "Prediction and cost": _PREDICTION}
-"""The tables of a comparison: columns of the frame, and what heads them; some hold words."""
+"""The tables of a comparison: columns of the frame, and their headings."""
 ABOUT_COMPARISON = (
     "LOO score: mean leave-one-out log predictive density of one observation, in nats;",
     "of a point estimate it is plugged in, else the parameters are integrated out.",
@@ -46,22 +46,22 @@ ABOUT_COMPARISON = (
 def estimate_rows(
     fit: Fit, document: Document, digits: int | None = None, most: int = MAX_ROWS
 ) -> tuple[list[str], list[list[Any]]]:
-    """Return the columns of the table of estimates, and one row a scalar; withheld cells say so.
+    """Return the columns of the table of estimates, and one row per scalar; withheld cells say so.
 
-    Numbers are text with the digits that their Monte Carlo errors support, or as many ``digits`` as asked for. Of a
-    symmetric matrix each entry has one row. Beyond ``most`` rows each parameter has one row for all further entries,
-    with their range.
+    Numbers are text with the digits that their Monte Carlo errors support, or with ``digits`` digits. Each entry of a
+    symmetric matrix has one row. Beyond ``most`` rows each parameter has one row for all further entries, with their
+    range.
     """
     keys = [*HEADLINE, *DIAGNOSTICS, "error_sd", "sd_ratio"]
     heads = ["estimate" if document["kind"] == "point estimate" else "mean", *keys[1:]]
     used = [i for i, key in enumerate(keys) if _used(document, key)]
-    whole = _summaries(document)
-    every = [fit.tree[group].to_dataset()[name] for group, part in _PARTS.items() for name in document[part]]
-    hidden = [v for v in every if whole[str(v.name)]["mean"] is None and _is_shown(document)]  # of single components
-    variables = [v for v in every if not any(v is each for each in hidden)]
-    of_keys = [keys[i] for i in used]
-    cells = [list(_cells(variable, document, of_keys, digits)) for variable in variables]
-    means = [whole[str(variable.name)]["mean"] for variable in variables]
+    summaries = _summaries(document)
+    all_variables = [fit.tree[group].to_dataset()[name] for group, part in _PARTS.items() for name in document[part]]
+    hidden = [v for v in all_variables if summaries[str(v.name)]["mean"] is None and _is_shown(document)]
+    variables = [v for v in all_variables if not any(v is single for single in hidden)]  # hidden: single components
+    used_keys = [keys[i] for i in used]
+    cells = [list(_cells(variable, document, used_keys, digits)) for variable in variables]
+    means = [summaries[str(variable.name)]["mean"] for variable in variables]
     rows = folded([str(variable.name) for variable in variables], cells, means, most)
     large = (f"{name}: {' x '.join(map(str, shape))} numbers, see -o" for name, shape in document["not_listed"].items())
     unread = (f"{v.name}: {v[0, 0].size} numbers, withheld" for v in hidden)
@@ -74,9 +74,9 @@ def _summaries(document: Document) -> dict[str, Any]:
 
 
 def _cells(variable: xr.DataArray, document: Document, keys: Sequence[str], digits: int | None) -> Iterator[list[Any]]:
-    """Yield a row for each scalar of a variable: its name, and the statistics ``keys`` as text."""
-    withheld, whole = set(document["facts"].get("withheld", ())), _summaries(document)[str(variable.name)]
-    summary = whole if digits is not None else _without_rounding(whole, document["kind"])
+    """Yield one row per scalar of a variable: its name, and the statistics ``keys`` as text."""
+    withheld, of_variable = set(document["facts"].get("withheld", ())), _summaries(document)[str(variable.name)]
+    summary = of_variable if digits is not None else _without_rounding(of_variable, document["kind"])
     arrays = {key: value if value is None else np.asarray(value) for key, value in summary.items()}
     is_repeated = below_diagonal([str(dim) for dim in variable.dims], summary["mean"])
     for index, label in elements(variable):
@@ -89,7 +89,7 @@ def _cells(variable: xr.DataArray, document: Document, keys: Sequence[str], digi
 
 
 def _without_rounding(summary: Mapping[str, object], kind: str) -> Mapping[str, object]:
-    """Return the summary without rounding errors of probabilities at an edge, where a climb comes ever nearer to 0."""
+    """Return the summary with probabilities of a mode at the edge set to 0, which a climb only approaches."""
     if kind != "point estimate" or summary["mean"] is None:
         return summary
     values = np.asarray(summary["mean"])
@@ -126,34 +126,33 @@ def _cell(
 
 
 def none_shown(columns: Sequence[str], rows: Sequence[Sequence[Any]], checks: Mapping[str, Any]) -> str:
-    """Say in a line that no estimate is shown, and why: the worst diagnostics, or other checks that failed.
+    """Return a line that all estimates are withheld, and why: the worst diagnostics, or other failed checks.
 
-    Where chains mix well their diagnostics would only mislead.
+    Diagnostics of chains that mix well would mislead.
     """
     failed = {name: check["value"] for name, check in checks.items() if check["verdict"] == "failed"}
     if failed and not failed.keys() & set(MIXING):
-        said = (
-            f": failed {'; '.join(f'{check_names.plain(name)} {number(value, 4)}' for name, value in failed.items())}"
-        )
+        names = (f"{check_names.plain(name)} {number(value, 4)}" for name, value in failed.items())
+        reason = f": failed {'; '.join(names)}"
     else:
-        said = _worst_mixing(columns, rows)
-    return f"{'the estimate is' if len(rows) == 1 else f'all {len(rows)} estimates are'} withheld{said}"
+        reason = _worst_mixing(columns, rows)
+    return f"{'the estimate is' if len(rows) == 1 else f'all {len(rows)} estimates are'} withheld{reason}"
 
 
 def _worst_mixing(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Say which parameters have the worst diagnostics."""
+    """Return the parameters with the worst diagnostics."""
     worst = []
     for name, choose in (("r_hat", max), ("ess_bulk", min)):
         place = columns.index(name) if name in columns else None
-        known = [(float(row[place]), row[0]) for row in rows if place is not None and row[place] not in (None, "-")]
-        worst += ["{} {:.4g} of {}".format(name, *choose(known))] if known else []
+        figures = [(float(row[place]), row[0]) for row in rows if place is not None and row[place] not in (None, "-")]
+        worst += ["{} {:.4g} of {}".format(name, *choose(figures))] if figures else []
     return f": worst {', '.join(worst)}; --json has all" if worst else ""
 
 
 def figures(document: Document, digits: int | None = None) -> list[str]:
-    """Return lines on evidence, ELBO and likelihood: each number with how it was found and its gap to the exact one.
+    """Return lines on evidence, ELBO and likelihood, each with its method and its gap to the exact number.
 
-    They have two decimals, or as many ``digits`` as asked for.
+    Numbers have two decimals, or ``digits`` significant digits.
     """
     exact, facts = document["exact"] or {}, document["facts"]
     lines = []
@@ -163,11 +162,11 @@ def figures(document: Document, digits: int | None = None) -> list[str]:
         counts = exact["log_evidence_counts"]
         how = "withheld: its terms cancel" if math.isnan(counts) else f"{nats(counts, digits)} (exact)"
         lines.append(f"log evidence of the counts {how}")
-    lines += _own_figures(facts) if document["kind"] == "exact" else []
+    lines += _further_figures(facts) if document["kind"] == "exact" else []
     if document["elbo"] is not None:
         gap = f", {number(exact['elbo_gap'], 3)} below the exact log evidence" if "elbo_gap" in exact else ""
         error = f" +- {number(facts['elbo_se'], 2)}" * (facts["elbo_se"] != 0)
-        shape = "none, as all weights are equal"  # which have no tail
+        shape = "none, as all weights are equal"  # equal weights have no tail
         shape = shape if facts["k_hat"] == -math.inf else number(facts["k_hat"], 3)
         k_hat = f"; k-hat {shape}" * ("k_hat_withheld" not in facts)
         lines.append(f"ELBO {nats(document['elbo'], digits)}{error}{gap}{k_hat}")
@@ -188,12 +187,12 @@ def figures(document: Document, digits: int | None = None) -> list[str]:
 
 
 def _of_restarts(facts: Document, is_shown: bool, digits: int | None) -> list[str]:
-    """Return lines on the climbs from many starts, and on refused maxima; with heights if the fit is shown."""
+    """Return lines on restarts and on refused maxima, with their heights if the fit is shown."""
     if "restarts" not in facts:
         return _of_live(facts) if is_shown and "live_mcse" in facts else []
     heights = ", ".join(nats(height, digits) for height in facts["maxima"])
     best = f"the maxima {heights}" if is_shown else f"{len(facts['maxima'])} maxima"
-    abandoned = facts.get("abandoned", facts.get("given_up", 0))  # the name in files of earlier versions
+    abandoned = facts.get("abandoned", facts.get("given_up", 0))  # given_up: its name in files of earlier versions
     reached, starts = facts["reached_the_best"], facts["restarts"]
     lines = [f"{reached} of {starts} restarts reached the best of {best}"]
     if abandoned:
@@ -205,19 +204,19 @@ def _of_restarts(facts: Document, is_shown: bool, digits: int | None) -> list[st
 
 
 def _of_live(facts: Document) -> list[str]:
-    """Return lines on the number of components in use, with its probability where that is measured."""
+    """Return lines on the number of components in use, with its probability if that is measured."""
     if "live" in facts:
         how = f"\u00b1 {number(facts['live_mcse'], 1)}" if "live_mcse" in facts else f"by {facts['measured_against']}"
         probability = f"with probability {number(facts['live_probability'], 3)} {how}"
         return [f"factors with more variance than the noise: {facts['live']}, {probability}"]
     if "live_withheld" in facts:
         return [f"the number of factors in use is withheld: {facts['live_withheld']}"]
-    noun = "factors that are switched on" if "labelled" in facts else "components that hold a row or more"
+    noun = "factors switched on" if "labelled" in facts else "components with at least one row"
     return [f"{noun}: {facts['occupied_components']}"] if "occupied_components" in facts else []
 
 
 def _of_labels(facts: Document) -> list[str]:
-    """Say how sure the draws are which component is which."""
+    """Return lines on how far draws agree about the labels of components."""
     subject, by = ("factors", "by length") if "labelled" in facts else ("components", "by weight")
     lines = []
     if "label_stability" in facts:
@@ -229,11 +228,11 @@ def _of_labels(facts: Document) -> list[str]:
     return lines
 
 
-def _own_figures(facts: Mapping[str, object]) -> list[str]:
-    """Return a line for each further number of an exact fit, which its model defines."""
-    said = ("log_evidence", "derived_withheld", "label_stability", "components_withheld", "labelled", "numbered_as")
-    own = {name: value for name, value in facts.items() if name not in said}
-    return [f"{name.replace('_', ' ')} {'withheld' if v is None else number(v)}" for name, v in own.items()]
+def _further_figures(facts: Mapping[str, object]) -> list[str]:
+    """Return a line for each further number of an exact fit that its model defines."""
+    shown = ("log_evidence", "derived_withheld", "label_stability", "components_withheld", "labelled", "numbered_as")
+    further = {name: value for name, value in facts.items() if name not in shown}
+    return [f"{name.replace('_', ' ')} {'withheld' if v is None else number(v)}" for name, v in further.items()]
 
 
 def _how(document: Document, facts: Mapping[str, object], exact: Mapping[str, object]) -> str:
@@ -249,28 +248,28 @@ def _how(document: Document, facts: Mapping[str, object], exact: Mapping[str, ob
 
 
 def topic_rows(frame: pd.DataFrame) -> tuple[list[str], list[list[Any]]]:
-    """Return the columns of a table of topics, and one row for each topic: facts about it, and its words."""
-    known = [name for name in ("shares", "stability", "coherence") if frame.attrs[name]]
+    """Return the columns of a table of topics, and one row per topic: facts about it, and its words."""
+    shown = [name for name in ("shares", "stability", "coherence") if frame.attrs[name]]
     labels = dict.fromkeys(frame.index.get_level_values("topic"))
     errors = {"shares": frame.attrs.get("mcse_shares")}
     rows = [
-        [str(label), *(_of_topic(frame.attrs[name][i], errors.get(name), i) for name in known), words]
+        [str(label), *(_of_topic(frame.attrs[name][i], errors.get(name), i) for name in shown), words]
         for i, (label, words) in enumerate((label, ", ".join(frame.loc[label, "word"])) for label in labels)
     ]
-    return ["topic", *(name.removesuffix("s") for name in known), "words"], rows
+    return ["topic", *(name.removesuffix("s") for name in shown), "words"], rows
 
 
 def _of_topic(value: float, errors: Sequence[float] | None, i: int) -> str:
-    """Write a fact about a topic, to the digits of its Monte Carlo error where that is known."""
+    """Return a number about a topic, to the digits of its Monte Carlo error if that is known."""
     return number(value, 3) if errors is None else estimate(value, errors[i])
 
 
 def comparison_tables(
     frame: pd.DataFrame, digits: int | None = None
 ) -> Iterator[tuple[str, list[str], list[list[Any]], list[str]]]:
-    """Yield title, columns, rows and the columns of words of each table of a comparison."""
+    """Yield title, columns, rows and the names of text columns of each table of a comparison."""
     both_signs = ((frame["p_positive"] > 0) & (frame["p_positive"] < 1)).any()
-    of_draws = frame["p_positive_mcse"].isna() & frame["p_positive"].notna()  # all of one sign, which is no probability
+    of_draws = frame["p_positive_mcse"].isna() & frame["p_positive"].notna()  # draws of one sign give no probability
     words = frame["p_positive"].map({0.0: "no draw", 1.0: "all draws"})
     frame = frame.assign(p_positive=frame["p_positive"].astype(object).where(~of_draws, words))
     labelled = frame["fit"] + frame["status"].map({"caution": " (caution)", "failed": " (failed)"}).fillna("")
@@ -287,7 +286,7 @@ def comparison_tables(
 
 
 def _compared(row: Mapping[object, object], key: str, digits: int | None) -> str:
-    """Format a cell of a comparison by its Monte Carlo error, which stands in the same row."""
+    """Format a cell of a comparison by its Monte Carlo error, which is in the same row."""
     if isinstance(row[key], str):
         return str(row[key])
     error = row["loo_mcse"] if key == "loo_score" else row.get(f"mcse_{key}", row.get(f"{key}_mcse"))
@@ -297,7 +296,7 @@ def _compared(row: Mapping[object, object], key: str, digits: int | None) -> str
 def measured_gaps(frame: pd.DataFrame) -> list[str]:
     """Return a line with the largest gap of each parameter, for each fit that failed its gate but is shown."""
     failed = frame[(frame["status"] == "failed") & frame["measured_against"].notna()]
-    if failed.empty:  # where no fit has an answer there are no names of parameters
+    if failed.empty:  # without any answer there are no names of parameters
         return []
     gaps = {
         "name": failed["parameter"].str.split("[").str[0],
@@ -307,11 +306,11 @@ def measured_gaps(frame: pd.DataFrame) -> list[str]:
     lines = []
     for (fit, against), rows in failed.assign(**gaps).groupby(["fit", "measured_against"], sort=False):
         worst = rows.groupby("name", sort=False)[["mean", "sd"]].max()
-        said = [f"{name} {_off(mean, sd)}" for name, mean, sd in worst.itertuples()]
-        lines.append(f"{fit} FAILED its gate, and is off from {against} by at most: {'; '.join(said)}.")
+        gaps_by_name = [f"{name} {_off(mean, sd)}" for name, mean, sd in worst.itertuples()]
+        lines.append(f"{fit} FAILED its gate, and is off from {against} by at most: {'; '.join(gaps_by_name)}.")
     return lines
 
 
 def _off(mean: float, sd: float) -> str:
-    """Say how far a mean is off, and its sd where there is one."""
+    """Return how far a mean is off, and its sd if there is one."""
     return f"mean {number(mean, 2)} sd" + ("" if math.isnan(sd) else f", sd a factor of {number(sd, 2)}")

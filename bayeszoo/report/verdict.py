@@ -1,4 +1,4 @@
-"""The verdict of the gate in words, every check with its figure, and the estimates of each fit and side by side."""
+"""The verdict of the gate in words, the checks with their figures, and the estimates of all fits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FOUND = {
     "small_step_gain": "no small step from it gains",
     "stationary_distance": "a Newton step would move it by {} sd",
     "kkt_violation": "it violates the conditions of optimality (KKT) by {}",
-    "restarts": "{} climbs ended there, at the highest of the maxima that were found",
+    "restarts": "{} restarts reached it, the highest maximum found",
 }
 _LEAD = "Estimates are withheld if a check fails, shown with a warning if a check narrowly fails or cannot be run."
 HEADS = {"q025": "2.5%", "q975": "97.5%", "mcse_mean": "MCSE", "ess_bulk": "ESS bulk", "ess_tail": "ESS tail"}
@@ -40,9 +40,9 @@ Named = Mapping[str, tuple[Fit, Document]]
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a reader must know of one fit: ``state`` is ``ok``, ``approximate``, ``caution`` or ``withheld``.
+    """The verdict on a fit, whose ``state`` is ``ok``, ``approximate``, ``caution`` or ``withheld``.
 
-    Of a model it is ``ok``, ``caution``, ``misfit`` or ``unknown``.
+    The state of a model is ``ok``, ``caution``, ``misfit`` or ``unknown``.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Verdict:
 
 
 def verdict(name: str, document: Document) -> Verdict:
-    """Say in words whether the fit called ``name`` may be trusted, and why; ``document`` is of `summary.document`."""
+    """Return whether the fit called ``name`` may be trusted, and why, by its `summary.document`."""
     if document["status"] not in ("ok", "caution"):
         return Verdict(name, "withheld", f"not to be trusted ({document['status']})", _why_not(document))
     headline, words = _WORDS[document["kind"]](document)
@@ -67,9 +67,9 @@ def verdict(name: str, document: Document) -> Verdict:
 
 
 def _why_not(document: Document) -> str:
-    first, *others = document["warnings"]
+    first, *further = document["warnings"]
     step = f" Next: {document['next']}." if document["next"] else ""
-    return f"{_sentence(first)}: {'; '.join(others)}.{step}" if others else f"{_sentence(first)}.{step}"
+    return f"{_sentence(first)}: {'; '.join(further)}.{step}" if further else f"{_sentence(first)}.{step}"
 
 
 def _sentence(words: str) -> str:
@@ -85,8 +85,8 @@ def _point(document: Document) -> tuple[str, str]:
     places = {"mle": "maximum of the likelihood", "mean": "posterior mean"}
     place = places.get(document["facts"].get("estimate", document["method"]), "mode")
     checks = document["gate"]["checks"]
-    said = [words.format(number(checks[name]["value"], 2)) for name, words in _FOUND.items() if name in checks]
-    return "one point, no uncertainty", f"The {' and '.join([f'{place} was found', *said])}.{_measured(document)}"
+    facts = [words.format(number(checks[name]["value"], 2)) for name, words in _FOUND.items() if name in checks]
+    return "one point, no uncertainty", f"The {' and '.join([f'{place} was found', *facts])}.{_measured(document)}"
 
 
 def _approximate(document: Document) -> tuple[str, str]:
@@ -95,40 +95,40 @@ def _approximate(document: Document) -> tuple[str, str]:
 
 def _sampled(document: Document) -> tuple[str, str]:
     worst = {name: _worst(document, name) for name in _SAMPLED}
-    said = [words.format(number(worst[name], 4)) for name, words in _SAMPLED.items() if worst[name] is not None]
-    return "sampled well", _sentence(f"{', '.join(said)}{'.' * bool(said)}{_measured(document)}".strip())
+    facts = [words.format(number(worst[name], 4)) for name, words in _SAMPLED.items() if worst[name] is not None]
+    return "sampled well", _sentence(f"{', '.join(facts)}{'.' * bool(facts)}{_measured(document)}".strip())
 
 
 _WORDS = {"exact": _exact, "point estimate": _point, "approximate": _approximate, "sampled": _sampled}
 
 
 def _worst(document: Document, name: str) -> float | None:
-    """Return the worst figure of a check, of parameters and derived quantities."""
+    """Return the worst figure of a check over parameters and derived quantities."""
     checks = document["gate"]["checks"]
     values = [checks[key]["value"] for key in (name, f"derived: {name}") if key in checks]
-    known = [value for value in values if value is not None]
+    figures = [value for value in values if value is not None]
     worst: Any = min if name.startswith("ess") else max
-    return worst(known) if known else None
+    return worst(figures) if figures else None
 
 
 def _measured(document: Document) -> str:
-    """Say how far the means and the spreads are from the closed form, where there is one."""
+    """Return a sentence on how far means and sds are from the true ones, if these are known."""
     if document["kind"] == "sampled":
         errors = _all(document, "error_mcse")
-        words = " Against the closed form its means err by at most {:.1f} Monte Carlo standard errors."
+        words = " Means differ from the closed form by at most {:.1f} Monte Carlo standard errors."
         return words.format(np.max(np.abs(errors))) if errors.size else ""
     errors, ratios = _all(document, "error_sd"), _all(document, "sd_ratio")
     if not errors.size:
         return ""
-    spread = f", its sd being {ratios.min():.2f} to {ratios.max():.2f} of the true" if ratios.size else ""
+    sds = f", sds are {ratios.min():.2f} to {ratios.max():.2f} times the true ones" if ratios.size else ""
     yardstick = document["facts"].get("measured_against", "the closed form")
-    return f" Against {yardstick} it errs by at most {np.max(np.abs(errors)):.2f} sd{spread}."
+    return f" Means differ from {yardstick} by at most {np.max(np.abs(errors)):.2f} sd{sds}."
 
 
 def _all(document: Document, key: str) -> np.ndarray:
-    """Return the finite figures of every entry of every parameter."""
+    """Return the finite figures of all entries of all parameters."""
     summaries = [document["parameters"], document["derived"]]
-    values = [np.ravel(each[key]) for part in summaries for each in part.values() if each[key] is not None]
+    values = [np.ravel(row[key]) for summary in summaries for row in summary.values() if row[key] is not None]
     flat = np.concatenate([np.empty(0), *values]).astype(np.float64)
     return flat[np.isfinite(flat)]
 
@@ -143,65 +143,67 @@ def _checks(document: Document) -> list[Block]:
     rows: dict[bool, list[list[Any]]] = {False: [], True: []}
     for name, check in document["gate"]["checks"].items():
         figure = "not checked" if check["value"] is None else check["value"]
-        said = {"ok": "passed", "caution": "caution", "failed": "FAILED"}[check["verdict"]]
+        verdict_text = {"ok": "passed", "caution": "caution", "failed": "FAILED"}[check["verdict"]]
         limit = f"must be {check['limit']}{'; ' * bool(check['caveat'])}{check['caveat']}"
-        rows[said == "passed"].append([check_names.plain(name), said, figure, limit])
+        rows[verdict_text == "passed"].append([check_names.plain(name), verdict_text, figure, limit])
     columns, total = ["check", "verdict", "figure", "limit"], len(document["gate"]["checks"])
-    others, passed = (table(columns, rows[which], words=columns[1::2]) for which in (False, True))
-    return [others] * bool(rows[False]) + [Folded(f"{len(rows[True])} of {total} checks passed", [passed])]
+    not_passed, passed = (table(columns, rows[which], words=columns[1::2]) for which in (False, True))
+    return [not_passed] * bool(rows[False]) + [Folded(f"{len(rows[True])} of {total} checks passed", [passed])]
 
 
 # The numbers
 
 
 def estimates(named: Named, main: str) -> Choice:
-    """List the estimates of each fit and its figures as a whole; ``main`` is shown first."""
+    """List the estimates and the figures of each fit; ``main`` is shown first."""
     options: dict[str, list[Any]] = {}
     for name, (fit, document) in named.items():
         columns, rows = tables.estimate_rows(fit, document)
         shown = [i for i in range(len(columns)) if i == 0 or any(row[i] not in (None, "withheld") for row in rows)]
         listed = table([HEADS.get(columns[i], columns[i]) for i in shown], [[row[i] for i in shown] for row in rows])
-        are_withheld = len(shown) < max(len(columns), 2)  # there may be no columns but the names
+        are_withheld = len(shown) < max(len(columns), 2)  # names may be the only column
         withheld = [Words("The estimates are withheld.", "bad")] if are_withheld else []
-        said = [Words(f"{line}.", "note") for line in tables.figures(document)]
-        options[name] = [*withheld, *([listed] if len(shown) > 1 else []), *said]
+        figures = [Words(f"{line}.", "note") for line in tables.figures(document)]
+        options[name] = [*withheld, *([listed] if len(shown) > 1 else []), *figures]
     return Choice("fit", options, main)
 
 
 def comparison(frame: pd.DataFrame) -> list[Block]:
     """Compare all fits in a table, figures of whole fits first, without figures that all fits withhold."""
-    said = []
+    compared = []
     for title, columns, rows, words in tables.comparison_tables(frame):
         names = columns.index("fit") + 1
-        said.append(table(columns, [row for row in rows if names == 1 or {*row[names:]} != {"-"}], title, words))
-    known = [each for each in said[1:] + said[:1] if each.rows and len(each.columns) > 1]
+        compared.append(table(columns, [row for row in rows if names == 1 or {*row[names:]} != {"-"}], title, words))
+    shown = [block for block in compared[1:] + compared[:1] if block.rows and len(block.columns) > 1]
     notes = [*map(Words, tables.measured_gaps(frame)), Words(" ".join(tables.ABOUT_COMPARISON), "note")]
-    return [*known, *notes]
+    return [*shown, *notes]
 
 
 def winner(frame: pd.DataFrame, fits: Mapping[str, Fit]) -> list[Words]:
-    """Say which of several models is best by leave-one-out and by evidence, and by how much; ``trees`` are by name.
+    """Return sentences on which model is best by leave-one-out and by evidence, and by how much; ``trees`` are by name.
 
-    A criterion that a model lacks names none.
+    A criterion that a model lacks ranks none.
     """
     ok = frame[frame["status"] == "ok"].drop_duplicates("fit")
-    said = []
+    sentences = []
     for column, praise in (
-        ("loo_score", "Rows left out are predicted best"),
+        ("loo_score", "Left-out rows are predicted best"),
         ("log_evidence", "The log evidence is highest"),
     ):
         ranked = ok[ok[column].notna()].sort_values(column, ascending=False, kind="stable").drop_duplicates("model")
         if lacking := [name for name in ok["model"].unique() if name not in {*ranked["model"]}] * bool(len(ranked)):
             scores = {"loo_score": "leave-one-out score"}.get(column, "log evidence")
-            said.append(Words(f"The {scores} ranks no model: {', '.join(lacking)} lack{'s' * (len(lacking) == 1)} it."))
+            sentences.append(
+                Words(f"The {scores} ranks no model: {', '.join(lacking)} lack{'s' * (len(lacking) == 1)} it.")
+            )
         if len(ranked) < 2 or lacking:
             continue
         first, second = ranked.iloc[0], ranked.iloc[1]
         gap, error = first[column] - second[column], np.hypot(first["evidence_se"], second["evidence_se"])
         if column == "loo_score":
-            less = leave_out.difference(*(leave_out.of_fit(fits[each["fit"]]) for each in (first, second)))
+            less = leave_out.difference(*(leave_out.of_fit(fits[row["fit"]]) for row in (first, second)))
             gap, error = less.total * less.mean, less.total * less.se
-        clear = "" if gap > 2 * error else ", which is no clear difference"
+        clear = "" if gap > 2 * error else ", no clear difference"
         by = f"by {number(gap, 3)} nats{f' (standard error {number(error, 2)})' * bool(error)}{clear}"
-        said.append(Words(f"{praise} by {first['fit']}, before {second['fit']} {by}."))
-    return said
+        sentences.append(Words(f"{praise} by {first['fit']}, ahead of {second['fit']} {by}."))
+    return sentences
