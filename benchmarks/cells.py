@@ -1,6 +1,7 @@
-"""The cells of the certificate: what each fits, and what is told of it.
+"""The cells of the certificate: the fits of each, and the line that records its result.
 
-A cell is one simulated data set, one fit again, one target, one verdict on an approximation, one file of seeded bugs.
+A cell is one simulated data set, one repeated fit, one target, one verdict on an approximation, or one file of seeded
+bugs.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""The page of the certificate, which is written from the lines of its cells alone."""
+"""Write the page of the certificate from the lines of its cells alone."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

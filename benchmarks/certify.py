@@ -1,9 +1,9 @@
-"""`make certify`: hours of fits that show whether the promise holds, resumed where they were interrupted.
+"""`make certify`: hours of fits that test the promise, resumed where they were interrupted.
 
-Every cell (one simulated data set, one fit again, one target, one file of seeded bugs) is a line of
-``models/scorecards/certificate.jsonl``, appended as soon as it is done; a cell that has a line is not run again, and
-``--fresh`` begins anew, and ``--recheck 40`` runs forty cells of former models and engines again, drawn at random, and
-notes whether they come to the same verdict. The page ``docs/guide/certificate.md`` is written from the lines alone.
+Every cell (one simulated data set, one repeated fit, one target, one file of seeded bugs) is a line of
+``models/scorecards/certificate.jsonl``, appended when it is done; a cell with a line is not run again. ``--fresh``
+starts anew; ``--recheck 40`` repeats forty random cells of former models and engines, and records whether the verdicts
+are the same. The page ``docs/guide/certificate.md`` is written from the lines alone.
 
     python -m benchmarks.certify [WORDS ...] [--simulations 200] [--workers 2] [--fresh] [--recheck 0]
 

@@ -1,7 +1,7 @@
 """Models of classes against scikit-learn's, in one run: ``python -m benchmarks.classes``.
 
-Fits are of rows in memory, and the probabilities are of new rows; each figure is the least of several times, and the
-ratio ours over theirs.
+Fits take rows in memory, and probabilities are for new rows; each figure is the least of several times, and ratios are
+ours over theirs.
 """
 
 import time

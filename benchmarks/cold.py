@@ -1,7 +1,7 @@
-"""What the first fit of a model compiles, with nothing kept from before; ``python benchmarks/cold.py [MODEL ...]``.
+"""Time to compile the first fit of a model, with an empty cache; ``python benchmarks/cold.py [MODEL ...]``.
 
-Seconds of processor time of the log density with its gradient, of the parameters, and of what nutpie calls, of each
-model on its own example: a new process and an empty folder of compiled code each.
+Seconds of processor time for the log density with its gradient, the parameters, and the functions that nutpie calls, of
+each model on its example, in a new process with an empty folder of compiled code.
 """
 
 import os

@@ -1,8 +1,8 @@
 """Speed of hierarchies of groups as ratios, both sides in one run, interleaved, medians. Never a test: machines differ.
 
 Rat tumours, 71 groups. The peer is nutpie on the textbook's declaration of all 73 parameters; ours is nutpie on the two
-outer parameters, and draws of the others given these. Seconds are of the processor, so that other programs count
-little; compiling is left out on both sides, and told by itself.
+outer parameters, with draws of the others given these. Seconds are of the processor, so that other programs count
+little; compile times are reported separately on both sides.
 """
 
 import time

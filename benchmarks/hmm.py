@@ -1,8 +1,8 @@
 """Speed of hidden Markov chains as ratios, both sides in one run, interleaved, medians. Never a test: machines differ.
 
 Peers: hmmlearn's forward pass in C++, alone and given the densities, which is less than a gradient needs; a
-`pytensor.scan`; hmmlearn's EM iteration. Every timing is of several calls in a row, so that both sides find the memory
-that they gave back.
+`pytensor.scan`; hmmlearn's EM iteration. Every timing is of several calls in a row, so that both sides reuse the
+memory that they freed.
 """
 
 import time

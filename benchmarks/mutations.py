@@ -1,8 +1,8 @@
-"""The changes of which mutants are made: of one expression in a line that computes, by its syntax.
+"""The changes that make mutants: one expression of a line that computes, changed by its syntax.
 
-Operators, comparisons and signs are exchanged, constants moved, functions exchanged for their twins or dropped, axes,
-keywords, ends of arrays and factors of what is returned changed. Texts, messages, annotations and defaults of arguments
-are left alone, as are constants that only cost time.
+Operators, comparisons and signs are exchanged, constants moved, functions replaced by their twins or dropped; axes,
+keywords, ends of arrays and factors of return values are changed. Texts, messages, annotations and default arguments
+are not changed, nor constants that affect time only.
 """
 
 import ast

@@ -1,6 +1,6 @@
 """Experts and networks against PyMC, in one run: ``python -m benchmarks.networks``.
 
-The log density with its gradient, ours with what is integrated out and PyMC's of every parameter, both compiled by
+The log density with its gradient, ours with parameters integrated out and PyMC's of all parameters, both compiled by
 numba; each figure is the least of several times, and the ratio ours over theirs. And effective draws a second of the
 network's function, the least over rows, by our NUTS and by PyMC's of every parameter: weights have many modes.
 """

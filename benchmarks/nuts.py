@@ -1,7 +1,7 @@
-"""NUTS beside its peers, process start to printed summary, and many small fits; ``python benchmarks/nuts.py``.
+"""NUTS against its peers, process start to printed summary, and many small fits; ``python benchmarks/nuts.py``.
 
-Seconds of processor time, both sides in one run, interleaved, medians: what else the machine does moves them less than
-the clock. NumPyro is not among our dependencies: ``PEERS`` names a Python that has it, else it is left out.
+Seconds of processor time, both sides in one run, interleaved, medians: other programs affect them less than wall-clock
+time. NumPyro is not among our dependencies: ``PEERS`` names a Python that has it, else it is left out.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""NUTS beside prebuilt Stan, process start to printed summary; ``STAN=... python -m benchmarks.stan``.
+"""NUTS against prebuilt Stan, process start to printed summary; ``STAN=... python -m benchmarks.stan``.
 
 ``STAN=... python -m benchmarks.stan densities`` asks Stan for the log densities of the programs of the models in
 models/stan, at two draws of each reference, and writes tests/stan_densities.json, to which a test holds the models.

@@ -1,4 +1,4 @@
-"""How much of the library one fit runs through: the files, and the lines of source of the functions that ran.
+"""Files and lines of source of the library that one fit runs.
 
 Usage: python -m benchmarks.traced
 """

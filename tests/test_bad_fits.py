@@ -1,4 +1,4 @@
-"""Six fits that are wrong, and that PyMC, nutpie or ArviZ let pass: each is caught wherever a number could come out."""
+"""Six wrong fits that PyMC, nutpie or ArviZ let pass: every output catches them."""
 
 import contextlib
 import copy

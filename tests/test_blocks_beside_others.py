@@ -1,4 +1,4 @@
-"""Blocks as parts: entries of many categories, laws that are known, and features side by side."""
+"""Blocks as parts of models: many categories, known laws, and features side by side."""
 
 import itertools
 import math

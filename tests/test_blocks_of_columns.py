@@ -1,4 +1,4 @@
-"""Columns of one kind as one law, side by side with others; places known by codes; what adds up over classes."""
+"""One law for all columns of a kind, next to other laws; indices by codes; quantities that add up over classes."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Fits to be read with caution: the numbers are shown, and the caveat beside them wherever they come out."""
+"""Fits with status caution: every output shows the numbers with the caveat."""
 
 import contextlib
 import io

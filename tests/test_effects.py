@@ -1,4 +1,4 @@
-"""Slopes, effects and R2 of linear models: against predictions of the same rows, and ArviZ; and what is overlaid."""
+"""Slopes, effects and R2 of linear models: against predictions of the same rows, and ArviZ; and overlaid pictures."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Empirical Bayes by Laplace's method: scikit-learn's choice for a process, quadrature for a regression, no maximum."""
+"""Empirical Bayes by Laplace's method: scikit-learn's choice for a process, quadrature for a regression; no maximum."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The entropy rate of hidden Markov chains: limits that are known, all words, and a long sequence."""
+"""The entropy rate of hidden Markov chains: known limits, sums over all words, and a long sequence."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""The sum over all assignments: against integrals, loops and identities that know nothing of it."""
+"""The sum over all assignments: against integrals, loops and independent identities."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""Monte Carlo errors of what is said of all rows together: sums of log scores, wrong labels, mean scores and areas.
+"""Monte Carlo errors of totals over rows: sums of log scores, wrong labels, mean scores and areas.
 
 Rows share their draws, so that errors of single rows do not tell the error of a sum: each is held against the spread
 over many sets of draws of a known posterior, or against scikit-learn at probabilities that are moved.

@@ -1,4 +1,4 @@
-"""`bz.fit` as Python calls it: a class stands for its weakly informative prior, and progress is shown if asked."""
+"""`bz.fit` from Python: a class stands for its weakly informative prior, and progress is shown if asked."""
 
 import numpy as np
 

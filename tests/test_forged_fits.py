@@ -1,4 +1,4 @@
-"""What somebody has written into a fit runs nothing, and ends in an answer or in one line."""
+"""Content forged into a fit runs no code, and ends in an answer or in one line."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Formulas that formulaic reads: its own columns, also of new rows, and what a formula may not do."""
+"""Formulas by formulaic: its columns, also for new rows, and what a formula may not do."""
 
 import json
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""The function of a fit: its values by scikit-learn, functions drawn together, and what is said far from the rows."""
+"""The function of a fit: its values by scikit-learn, functions drawn jointly, and notes on places far from the rows."""
 
 import math
 

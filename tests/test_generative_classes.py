@@ -1,4 +1,4 @@
-"""Models whose features have a distribution too: classes by Bayes' theorem, and scores that compare with none else."""
+"""Models whose features have a distribution too: classes by Bayes' theorem, and scores apart from others."""
 
 from dataclasses import dataclass
 

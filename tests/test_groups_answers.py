@@ -1,4 +1,4 @@
-"""Answers about groups, each of which has a parameter of its own: it goes with the name, whatever the order of rows."""
+"""Answers about groups with a parameter each: it follows the name of the group, whatever the order of rows."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Groups of a hierarchical model: from a row a group or from raw rows, with names that mean one group each."""
+"""Groups of a hierarchical model: from one row per group or from raw rows, with unique names of groups."""
 
 from dataclasses import fields
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Groups of a fit hold a number for each row and draw: they are computed in blocks, beside which little is needed."""
+"""Groups of a fit hold a number for each row and draw: they are computed in blocks, with little further memory."""
 
 import tracemalloc
 

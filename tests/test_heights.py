@@ -1,4 +1,4 @@
-"""The log joint density and log likelihood that a point estimate prints are PyMC's at its point, whatever finds it.
+"""The log joint density and log likelihood that a point estimate prints are PyMC's at its point, whatever the method.
 
 The declaration is evaluated by PyTensor's interpreter: nothing but what EM and Newton's method need is compiled.
 """

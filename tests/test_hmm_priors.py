@@ -1,4 +1,4 @@
-"""Hidden Markov models whose prior has entries for each state, or of which means or variances alone are known."""
+"""Hidden Markov models whose prior has entries for each state, or with known means or known variances."""
 
 import itertools
 import json

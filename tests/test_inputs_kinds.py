@@ -1,4 +1,4 @@
-"""What holds for every kind of input: canonical arrays are checked, and a table takes them there and back."""
+"""Every kind of input: canonical arrays are checked, and survive a round trip through a table."""
 
 import datetime
 

@@ -1,4 +1,4 @@
-"""An outcome and its features: which columns they are, what is refused, and what the data cannot tell apart."""
+"""An outcome and its features: the columns used, refusals, and weights that the data do not identify."""
 
 import datetime
 from pathlib import Path

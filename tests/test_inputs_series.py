@@ -1,4 +1,4 @@
-"""Sequences of observations stay apart and in order, and what is unknown in them is never dropped."""
+"""Sequences of observations stay apart and in order, and unknown observations are never dropped."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Transitions are made within a sequence and never across its end, a hole, or another sequence."""
+"""Transitions stay within a sequence, and never cross its end, a missing symbol, or another sequence."""
 
 from pathlib import Path
 

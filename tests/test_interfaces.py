@@ -1,4 +1,4 @@
-"""What the interfaces inside the library are: typed signatures, families unknown above, few arguments of commands."""
+"""Interfaces inside the library: typed signatures, families unknown above, few arguments of commands."""
 
 import ast
 from functools import cache

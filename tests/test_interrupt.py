@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGHUP, sent to a real process: what was drawn is kept beside the result, never in its place."""
+"""Ctrl-C, SIGTERM and SIGHUP, sent to a real process: draws so far are kept next to the result, never in its place."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The gate for draws of any sampler: good ones pass, each way to be bad is named, and what to do next is said."""
+"""The gate for draws of any sampler: good draws pass, each defect is named, and the next step is suggested."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Answers of an approximation whose parameters are withheld are judged by themselves, and none passes for another's."""
+"""Answers of an approximation whose parameters are withheld are judged one by one, and none counts for another."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What a machine is too small for, and what a sampler panics of, is one line and code 4."""
+"""Requests too large for the machine, and panics of a sampler, end in one line and exit code 4."""
 
 from unittest.mock import Mock
 

@@ -1,4 +1,4 @@
-"""What options and commands of other tools are called here: each hint is a command line that exists."""
+"""Names of options and commands of other tools: each hint is a command line that exists."""
 
 import shlex
 

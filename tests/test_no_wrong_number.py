@@ -1,4 +1,4 @@
-"""What a hostile user has found to be wrong with status ok stays mended."""
+"""Wrong numbers with status ok that a hostile user has found stay fixed."""
 
 import io
 import math

@@ -1,4 +1,4 @@
-"""What a command writes never takes the place of the fit that it reads, nor of another thing that it writes."""
+"""Outputs of a command never overwrite the fit that it reads, nor each other."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Statistics by pattern of missing numbers, and the tables with holes that they are of."""
+"""Statistics by pattern of missing numbers, and their tables with missing cells."""
 
 import functools
 import operator

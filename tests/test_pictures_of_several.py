@@ -1,4 +1,4 @@
-"""Pictures of several fits: what is drawn together is comparable, and what is left out or withheld is said."""
+"""Pictures of several fits: only comparable fits are drawn together, and captions name what is left out or withheld."""
 
 import itertools
 import json

@@ -1,4 +1,4 @@
-"""What is shown while one waits: phases that last, how much is done and left, and before a long run what it may cost.
+"""Progress: long phases, the work done and left, and the expected time before a long run.
 
 Time is a number that the tests move.
 """

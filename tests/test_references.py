@@ -1,4 +1,4 @@
-"""References in posteriordb's layout: what is written is what is known, and posteriordb's package reads it."""
+"""References in posteriordb's layout: the files hold the known numbers, and posteriordb's package reads them."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Fits that version 0.1 has saved are read and asked: two files of it are shipped."""
+"""Fits saved by version 0.1 are read and answer: two such files are shipped."""
 
 import re
 import tomllib

@@ -1,4 +1,4 @@
-"""No value becomes another one unsaid: whole numbers beyond 2**53, codes with leading zeros, categoricals, labels."""
+"""No value is changed silently: whole numbers beyond 2**53, codes with leading zeros, categoricals, labels."""
 
 import gzip
 from decimal import Decimal

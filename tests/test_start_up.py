@@ -1,4 +1,4 @@
-"""What a command, and the library, do not load: each would be waited for by everybody who uses neither."""
+"""Libraries that a command, and the import of bayeszoo, do not load, as each slows every start."""
 
 import inspect
 import json

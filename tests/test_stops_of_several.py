@@ -1,4 +1,4 @@
-"""A stop between several fits: those that are done are kept, and it is said which are lacking."""
+"""A stop between several fits: finished fits are kept, and missing ones are named."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the zoo says to the names of models and tasks that it calls otherwise, or does not have."""
+"""Suggestions for names of models and tasks that the zoo calls otherwise, or lacks."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What draws can tell: moments and their errors are withheld where they are wrong, and not where they are right."""
+"""Moments by draws, and their errors, are withheld where they are wrong, and not where they are right."""
 
 import numpy as np
 import pandas as pd

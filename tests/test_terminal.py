@@ -1,4 +1,4 @@
-"""What the command line makes of a result: tables in the width that there is, digits, and the next command."""
+"""Results on the command line: tables that fit the width, digits, and the next command."""
 
 import numpy as np
 import pytest

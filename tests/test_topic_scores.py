@@ -1,4 +1,4 @@
-"""Scores of documents given topics beside the sum over all topics of their words; what a fit says of both."""
+"""Scores of documents given topics, against sums over all topics of their words; and scores by a fit."""
 
 import inspect
 import itertools

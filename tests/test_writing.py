@@ -1,4 +1,4 @@
-"""Files are written whole or not at all: through links, under any name, by one of two; and the answer comes first."""
+"""Files are written whole or not at all: through links, under any name, by one of two writers; answers come first."""
 
 import json
 import os
