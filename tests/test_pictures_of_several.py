@@ -171,7 +171,7 @@ def test_the_first_picture_is_of_the_fits_that_have_its_quantities():
     assert set(labels(Fit(fits[0]))) != set(labels(Fit(fits[1])))
     first = densities.hero([*map(Fit, fits)])
     assert isinstance(first, Picture)
-    assert "Of exact linear_regression. Without exact ridge, which have other quantities." in first.caption
+    assert "Fits: exact linear_regression. Without exact ridge, which have other quantities." in first.caption
 
 
 def test_what_is_withheld_and_drawn_all_the_same_is_said(flat):
