@@ -21,9 +21,6 @@ BANNED = {
 ALLOWED = {
     ("bayeszoo/foundation/check_names.py", "beside"),  # names that earlier versions stored
     ("bayeszoo/data/inputs/words/corpus.py", "beside"),  # a stop word
-    ("bayeszoo/report/families.py", "Of, first"),  # captions that go on with the name of a fit
-    ("bayeszoo/report/densities.py", "Of, first"),
-    ("bayeszoo/report/checks.py", "Of, first"),
 }
 REFUSALS = {"InputError", "NumericalError", "Untrustworthy"}
 SOURCES = [*ROOT.glob("bayeszoo/**/*.py"), *ROOT.glob("models/*.py")]

@@ -232,7 +232,7 @@ def classes(fit: Fit) -> Section:
 
 def _of_each_class(frame: pd.DataFrame, of_rows: str) -> tuple[list[Block], list[Block]]:
     """Return the pictures of calibration and ROC curves, and the table of true classes by decision."""
-    drawn = picture(partial(plot_classes, frame), "calibration and ROC curve", f"Of the rows {of_rows}.", wide=True)
+    drawn = picture(partial(plot_classes, frame), "calibration and ROC curve", f"Rows {of_rows}.", wide=True)
     counts = confusion_rows(confusion(frame))
     return [drawn], [table(*counts, "True classes by decision, with equal losses of all mistakes")]
 
