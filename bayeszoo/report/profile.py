@@ -203,9 +203,8 @@ def of_clusters(answer: Clusters, digits: int | None = None) -> Iterator[Profile
     numbers = answer.number
     shown = numbers[numbers["probability"].notna()]
     is_listed = shown["probability"] >= LEAST_PROBABILITY
-    counts = [
-        [str(n), estimate(p, mcse, digits)] for n, p, mcse in shown[["probability", "mcse"]][is_listed].itertuples()
-    ]
+    listed = shown[["probability", "mcse"]][is_listed].itertuples()
+    counts = [[str(n), estimate(p, mcse, digits)] for n, p, mcse in listed]
     if not is_listed.all():
         counts.append(["another", number(float(shown["probability"][~is_listed].sum()), 1)])
     yield Profile("clusters that hold rows", ["clusters", "probability"], counts, ("clusters",))
@@ -213,9 +212,8 @@ def of_clusters(answer: Clusters, digits: int | None = None) -> Iterator[Profile
     groups = answer.rows.groupby("group")["alike"].agg(["size", "mean"])
     largest = groups.sort_values("size", ascending=False, kind="stable")
     rows = [_group(answer, group, largest, columns, digits or 3) for group in largest.index[:MOST_GROUPS]]
-    title = f"one partition, of least expected loss: {len(groups)} groups" + ", with the means of their rows" * bool(
-        columns
-    )
+    means = ", with the means of their rows" if columns else ""
+    title = f"one partition, of least expected loss: {len(groups)} groups{means}"
     yield Profile(title, ["group", "rows", "alike", *columns], rows)
     if len(groups) > MOST_GROUPS:
         rows_left = int(largest["size"].iloc[MOST_GROUPS:].sum())
@@ -279,13 +277,7 @@ def _of_columns(estimates: _Estimates, shares: list[str]) -> Profile:
     """Return one row per component and column: share, mean and sd."""
     labels, columns = estimates.labels("means", 0), estimates.labels("means", 1)
     rows = [
-        [
-            label if not d else "",
-            shares[k] if not d else "",
-            column,
-            estimates.text("means", (k, d)),
-            _sd(estimates, k, d),
-        ]
+        [*(("", "") if d else (label, shares[k])), column, estimates.text("means", (k, d)), _sd(estimates, k, d)]
         for k, label in enumerate(labels)
         for d, column in enumerate(columns)
     ]
