@@ -29,6 +29,8 @@ from bayeszoo.model.many_files.accumulate import accumulate
 from bayeszoo.model.many_files.files import paths_of
 from bayeszoo.model.many_files.read_files import read_files
 from bayeszoo.model.many_files.rows import additive
+from bayeszoo.model.over import over
+from bayeszoo.model.over_fields import OverFields
 
 
 def _help(text: str) -> Parameter:
@@ -286,7 +288,8 @@ class PriorOptions(FieldOptions):
             negative=(),
             consume_multiple=False,
             help="Prior of the fields that are not set: weak (scaled to the data) or textbook. Prior of an outer "
-            "parameter: 'tau=HalfNormal(10)', or of a weight of a regression: 'w[age]=Normal(0,2)'; repeated.",
+            "parameter, or by fit of a field that becomes a parameter: 'tau=HalfNormal(10)'; or of a weight of a "
+            "regression: 'w[age]=Normal(0,2)'; repeated.",
         ),
     ] = None
 
@@ -303,17 +306,28 @@ class PriorOptions(FieldOptions):
                 )
         return chosen[-1] if chosen else "weak"
 
+    @property
+    def laws(self) -> dict[str, str]:
+        """The priors of parameters, or of fields that become parameters, by name."""
+        items = [item for item in self.priors or [] if "=" in item and not item.startswith(_WEIGHT)]
+        return {name.strip(): law for name, law in (item.split("=", 1) for item in items)}
+
     def fields(self, model: type[Model]) -> dict[str, Any]:
         """Parse the fields that were set, and the priors."""
-        laws = [item.split("=", 1) for item in self.priors or [] if "=" in item and not item.startswith(_WEIGHT)]
-        if laws and not issubclass(model, Conditional):
+        if self.laws and not issubclass(model, Conditional):
+            (name, law), *_ = self.laws.items()
+            hint = "use --set; `bayeszoo fit` takes priors of fields"
             raise InputError(
-                f"--prior {'='.join(laws[0])}: {model.name} has no outer parameters",
-                "no_outer_parameters",
-                hint="use --set",
+                f"--prior {name}={law}: {model.name} has no outer parameters", "no_outer_parameters", hint=hint
             )
-        priors = {"priors": {name.strip(): law for name, law in laws}} if laws else {}
-        return {**super().fields(model), **priors}
+        return {**super().fields(model), **({"priors": self.laws} if self.laws else {})}
+
+    def over(self, model: type[Model], data: Data) -> Model:
+        """Make the model for the data, in which fields with a prior of their own are parameters."""
+        if not self.laws or issubclass(model, Conditional):
+            return self.model(model, data)
+        others = [item for item in self.priors or [] if "=" not in item or item.startswith(_WEIGHT)]
+        return over(replace(self, priors=others).model(model, data), self.laws)
 
     def model(self, model: type[Model], data: Data, which: str = "the data") -> Model:
         """Make the model for the data, or for a file whose first rows they are; ``which`` names these rows in notes."""
@@ -327,7 +341,8 @@ class PriorOptions(FieldOptions):
 
     def noted[T: (Data, Accumulated)](self, model: Model, data: T, which: str = "the data") -> T:
         """Add the note that priors are scaled to the data, where they are."""
-        is_scaled = self.prior == "weak" and chosen_by_data(model, self.fields(type(model)))
+        own = model.base if isinstance(model, OverFields) else model
+        is_scaled = self.prior == "weak" and chosen_by_data(own, FieldOptions.fields(self, type(own)))
         return replace(data, notes=(*data.notes, f"priors are scaled to {which}")) if is_scaled else data
 
 

@@ -48,6 +48,7 @@ class Over(Conditional, OverFields, family=True):
 
     of: ClassVar[type[ClosedForm[Any]]]
     _kept: ClassVar[dict[Any, Any]]
+    usual_method = "exact"
     _log_prior: ClassVar[Callable[..., float] | None] = None
 
     def __post_init__(self) -> None:
@@ -341,11 +342,20 @@ def moved(model: ClosedForm[Any], name: str) -> ClosedForm[Any]:
     return model.replaced(**{name: plain(1.5 * value + (not is_positive))})
 
 
+def _instead(model: Model, names: Sequence[str]) -> str:
+    """Say what takes fields as parameters where there is no closed form."""
+    if isinstance(model, OverByDraws):
+        return "`bayeszoo fit --prior FIELD=PRIOR`, in Python bz.over(model, priors), is fitted by gibbs"
+    if not isinstance(model, Conditional):
+        return "see `bayeszoo list`"
+    if own := [name for name in names if name in model.outer]:
+        return f"{own[0]} is a parameter: give its prior to the model, priors={{'{own[0]}': ..}}, or by --prior"
+    return f"its parameters are {', '.join(model.outer)}; `bayeszoo empirical` chooses fields by the evidence"
+
+
 def require_closed_form(model: Model, names: Sequence[str]) -> ClosedForm[Any]:
     """Return the model; refuse one without a closed form, and names that are not its fields."""
     if not isinstance(model, ClosedForm):
-        draws = "in Python: bz.over(model, priors), fitted by gibbs"
-        hint = draws if isinstance(model, OverByDraws) else "see `bayeszoo list`"
-        raise InputError(f"{model.name} has no closed-form evidence", "no_closed_form", hint=hint)
+        raise InputError(f"{model.name} has no closed-form evidence", "no_closed_form", hint=_instead(model, names))
     require_fields(model, names)
     return model

@@ -120,7 +120,7 @@ def fit_command(
             rows = prior.noted(prior_model, rows, rows.which)
         elif large == SMALL:
             rows = table.read(model, data)
-            prior_model = prior.model(model, rows)
+            prior_model = prior.over(model, rows)
             rows = prior.noted(prior_model, rows)
         else:
             prior_model, rows = table.read_in_chunks(
@@ -128,7 +128,7 @@ def fit_command(
             )
         if method is None:
             is_plain = options.chosen.keys() <= {"draws", "chains", "tables"}
-            method, why = usual_method(prior_model, rows) if is_plain else (default_method(model), "")
+            method, why = usual_method(prior_model, rows) if is_plain else (default_method(type(prior_model)), "")
             if why:
                 terminal.note(f"note: {why}")
         groups = () if output is None else None  # further groups serve questions to a saved fit
