@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
+import numpy as np
+
 from bayeszoo.distributions.priors import Priors
 from bayeszoo.errors import InputError
-from bayeszoo.foundation.named import Arrays, Statistics
+from bayeszoo.foundation.named import Arrays, Params, Statistics
 from bayeszoo.model.base import Axes, Model
 from bayeszoo.model.capabilities import Gibbs
 from bayeszoo.model.over_fields import OverFields, domain, require_fields
 from bayeszoo.model.views import View
+
+type Weigher = Callable[[int], np.ndarray]
+"""From a number N, logs of N independent weights."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,13 @@ class OverDrawn(OverFields, Gibbs, family=True):
     def declare(self, data: Arrays) -> NoReturn:
         """Refuse: the model's steps need numbers as fields, not tensors."""
         raise InputError(f"{self} has no density that PyMC samples", "no_density", hint="gibbs fits it")
+
+    def weigher(self, draws: Params, data: Arrays, rng: np.random.Generator) -> Weigher | None:
+        """Return what draws N log weights whose mean estimates the evidence, with a proposal about flat draws of a fit.
+
+        None where there is no such estimate.
+        """
+        return None
 
 
 def made_over(of: type[Model], kind: type[OverDrawn]) -> type[OverDrawn]:

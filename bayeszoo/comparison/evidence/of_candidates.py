@@ -6,11 +6,13 @@ import math
 
 from bayeszoo.comparison.candidates import Candidate
 from bayeszoo.comparison.criteria import NO_EVIDENCE
+from bayeszoo.comparison.evidence.by_importance import by_importance
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.gate import failures
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import ClosedForm, Sufficient, is_integrated
 from bayeszoo.model.integration import exact_evidence
+from bayeszoo.model.over_draws import OverDrawn
 from bayeszoo.results.stored import Fit
 from bayeszoo.tools.bridge import bridge
 
@@ -25,6 +27,8 @@ def log_evidence(candidate: Candidate) -> tuple[float, float, str]:
             return float(model.log_evidence(candidate.stats)), 0.0, method
         if method != "smc":
             raise NumericalError(f"{method} gives no evidence: give the model itself", "no_evidence")
+    elif isinstance(model, OverDrawn) and candidate.kind == "sampled":
+        return by_importance(model, candidate)
     elif why := _undefined(candidate):
         raise NumericalError(why, "no_evidence")
     elif candidate.kind != "sampled":

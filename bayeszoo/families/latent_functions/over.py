@@ -17,12 +17,15 @@ from bayeszoo.distributions.priors import Prior
 from bayeszoo.errors import InputError
 from bayeszoo.families.latent_functions.about import MOST_ROWS, AboutFunction, WithCovariance
 from bayeszoo.families.latent_functions.chain import FunctionChain
+from bayeszoo.families.latent_functions.weights import log_weights
 from bayeszoo.families.processes.root import Root, root_of
 from bayeszoo.foundation.named import Arrays, Coords, Params
 from bayeszoo.model.base import Axes
+from bayeszoo.model.capabilities import LogConcave
 from bayeszoo.model.fields import plain
 from bayeszoo.model.outer import OuterCoordinates
-from bayeszoo.model.over_draws import OverDrawn, made_over
+from bayeszoo.model.over_draws import OverDrawn, Weigher, made_over
+from bayeszoo.model.steps import ConcaveLikelihood
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,13 @@ class OverFunction(OverDrawn, AboutFunction, family=True):
         counts = np.stack([self.inputs.outcome(data), self.sizes_of(data)])
         start = prior.coordinates.places({name: np.asarray(getattr(self.base, name)) for name in self.priors})
         return Chain(prior, start, counts, rng)
+
+    def weigher(self, draws: Params, data: Arrays, rng: np.random.Generator) -> Weigher:
+        """Return what draws log weights of fields about those of a fit, and functions about their modes."""
+        prior = FieldsPrior.of(self, data)
+        values = zip(*(draws[name] for name in self.priors), strict=True)
+        places = [prior.coordinates.places(dict(zip(self.priors, point, strict=True))) for point in values]
+        return partial(log_weights, prior.log_density, prior.rows_at, np.array(places), rng)
 
     # The function and the rows about it
 
@@ -155,9 +165,20 @@ class FieldsPrior:
         fields: dict[str, np.ndarray] = self._once("fields", x, lambda: self.coordinates.outer(x))
         return fields
 
+    def base_at(self, x: np.ndarray) -> WithCovariance:
+        """Return the model with the fields at these coordinates."""
+        values = {name: plain(np.asarray(value)) for name, value in self._fields(x).items()}
+        return self.model.base.replaced(**values)
+
+    def rows_at(self, x: np.ndarray) -> ConcaveLikelihood:
+        """Return the likelihood of the function given the fields at these coordinates."""
+        base = self.base_at(x)
+        assert isinstance(base, LogConcave)
+        return base.concave(self.data)
+
     def at(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         """Return mean and covariance of the function."""
-        base = self.model.base.replaced(**{name: plain(np.asarray(value)) for name, value in self._fields(x).items()})
+        base = self.base_at(x)
         return float(base.m0), base.amplitude**2 * base.covariance(self.data, self.data)
 
     def log_density(self, x: np.ndarray) -> float:

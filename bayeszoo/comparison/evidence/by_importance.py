@@ -1,0 +1,42 @@
+"""The evidence of a model with fields as parameters, fitted by Gibbs sampling: importance sampling about its draws."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bayeszoo.comparison.candidates import Candidate
+from bayeszoo.errors import NumericalError
+from bayeszoo.foundation.gate import pareto_k
+from bayeszoo.inference.engine.approximation import GOOD_K_HAT
+from bayeszoo.inference.labels.align import flat
+from bayeszoo.model.over_draws import OverDrawn
+from bayeszoo.results.stored import Fit
+
+FIRST, MORE = 1000, 3000
+"""Numbers of weights: at first, and added where the first are too unequal."""
+DRAWS = 1000
+"""About how many draws of the fit the proposal is made of."""
+
+
+def by_importance(model: OverDrawn, candidate: Candidate, seed: int = 0) -> tuple[float, float, str]:
+    """Return the log evidence, its Monte Carlo error and the method; raise `NumericalError` if there is none."""
+    assert candidate.tree is not None  # a sampled candidate has a fit
+    draws = flat(Fit(candidate.tree).draws())
+    step = max(1, len(next(iter(draws.values()))) // DRAWS)
+    some = {name: values[::step] for name, values in draws.items()}
+    weigh = model.weigher(some, candidate.data, np.random.default_rng(seed))
+    if weigh is None:
+        raise NumericalError(f"{model} has no density, and its evidence no estimate", "no_evidence")
+    weights = weigh(FIRST)
+    if (k_hat := pareto_k(weights)) > GOOD_K_HAT:
+        weights = np.concatenate([weights, weigh(MORE)])
+        k_hat = pareto_k(weights)
+    if not k_hat <= GOOD_K_HAT:
+        why = f"k-hat {k_hat:.2g} of importance sampling (must be <= {GOOD_K_HAT}); narrower priors of the fields help"
+        raise NumericalError(why, "no_evidence")
+    top = float(np.max(weights))
+    relative = np.exp(weights - top)
+    error = float(relative.std() / relative.mean() / math.sqrt(len(relative)))
+    return math.log(relative.mean()) + top, error, "importance sampling"
