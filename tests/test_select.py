@@ -221,6 +221,22 @@ def test_differences_are_paired_by_trials_of_counts():
     assert table.loc["b", "loo_difference_se"] == pytest.approx(np.std(less) * math.sqrt(8), rel=1e-12)
 
 
+@pytest.mark.slow  # samples, and compiles the density for bridge sampling
+def test_draws_of_latent_precisions_have_the_evidence_of_quadrature():
+    kind = bz.find("student_t")
+    model, rows = kind(m0=0.5, kappa0=0.1, a0=1.5, b0=1.0), np.array(Y)
+
+    def density(log_lam, mu):
+        lam = math.exp(log_lam)
+        prior = stats.norm(0.5, (0.1 * lam) ** -0.5).pdf(mu) * stats.gamma(1.5).pdf(lam) * lam
+        return prior * stats.t(4, mu, lam**-0.5).pdf(rows).prod()
+
+    expected = math.log(integrate.dblquad(density, -2, 3, -6, 4, epsabs=0, epsrel=1e-6)[0])
+    row = bz.select({"nuts": bz.fit(model, Y, "nuts", seed=1)}).iloc[0]
+    assert row["evidence_from"] == "bridge sampling"
+    assert abs(row["log_evidence"] - expected) < 4 * row["evidence_se"] < 0.1
+
+
 @pytest.mark.slow
 def test_psis_agrees_with_refitting(gaussian):
     model = gaussian(0, 2, 0.7)

@@ -97,12 +97,9 @@ class Criteria:
 
     @property
     def has_evidence(self) -> bool:
-        """Whether the evidence may be computed without a fit."""
-        return (
-            self.has_latents
-            and isinstance(self.model, Enumerable | Variational)
-            and not is_integrated(type(self.model))
-        )
+        """Whether the evidence may be computed without a fit: by enumeration, or by importance sampling."""
+        is_known = isinstance(self.model, Enumerable) or can_estimate(self.model)
+        return self.has_latents and is_known and not is_integrated(type(self.model))
 
     def log_likelihood(self) -> tuple[float, str]:
         """Return the maximum of the log likelihood and its source: EM, or Newton's method of a concave one."""
