@@ -70,6 +70,22 @@ def test_decisions_have_the_probabilities_of_predictions(tree):
     np.testing.assert_allclose(frame["p[1]"], expected(tree, lambda eta, _: expit(eta)), rtol=1e-7)
 
 
+def test_decisions_on_a_new_group_by_draws_average_over_its_intercept(tree):
+    own = drawn(tree)
+    own.attrs |= {"kind": "sampled", "method": "nuts"}
+    draws = Fit(own).pooled()
+    frame = bz.classify(own, {"x": [0.0, 1.0], "group": ["d", "z"]})
+    known, new = frame["p[1]"]
+    assert known == pytest.approx(expit(draws["w"][:, 0] + draws["u"][:, 3]).mean())
+    means = [
+        integral(lambda u, eta=w.sum(), sd=sd: stats.norm.pdf(u, 0, sd) * expit(eta + u), sd)
+        for w, sd in zip(draws["w"], draws["sd"], strict=True)
+    ]
+    error = frame["mcse[1]"].iloc[1]
+    assert 0 < error < 0.05
+    assert new == pytest.approx(np.mean(means), abs=4 * error)
+
+
 def test_counts_of_a_new_group_have_the_moments_of_a_lognormal_mean():
     rows = {**COUNTS, "y": np.asarray(COUNTS["y"]) * (1 + 3 * (COUNTS["group"] == "a"))}
     data = bz.read(Poisson, rows)

@@ -94,16 +94,18 @@ class Classifies(Observable, family=True):
         """Say whether the model is generative: the density of a row is the joint one of class and features."""
         return cls.log_joint_classes is not Classifies.log_joint_classes
 
-    def log_class_probabilities(self, params: Params, data: Arrays, seen: Arrays | None = None) -> np.ndarray:
+    def log_class_probabilities(
+        self, params: Params, data: Arrays, seen: Arrays | None = None, rng: np.random.Generator | None = None
+    ) -> np.ndarray:
         """Return the log probability of each class, shape (..., rows, K); leading axes of the parameters are draws.
 
-        ``seen`` are the rows of the fit, by default those of ``data``.
+        ``seen`` are the rows of the fit, by default those of ``data``; ``rng`` draws the intercepts of new groups.
         """
         if (joint := self.log_joint_classes(params, data)) is not None:
             return np.asarray(scipy.special.log_softmax(joint, axis=-1))
         single = {**data, "trials": np.ones_like(data["trials"])} if "trials" in data else data
         rows = self.inputs.size(data)
-        law: Any = self.likelihood(params, single) if seen is None else self.law(params, seen, single)
+        law: Any = self.likelihood(params, single) if seen is None else self.law(params, seen, single, rng)
         return np.stack([law.logpmf(np.full(rows, code)) for code in range(len(self.classes(data)))], axis=-1)
 
 

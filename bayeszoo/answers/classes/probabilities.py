@@ -21,6 +21,7 @@ from bayeszoo.data.read import Data
 from bayeszoo.distributions.discrete import ClassWithFeatures
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.capabilities import Classifies, Predictive
 from bayeszoo.model.others import all_but_one, equal_rows
@@ -89,7 +90,9 @@ def _given_features(fit: Fit, draws: Params, rows: Arrays, block: np.ndarray, av
     """Return the probabilities by a model of classes given features."""
     model = cast(Classifies, fit.model)
     if (group_points := points_of_groups(fit, rows)) is None:
-        log_p = model.log_class_probabilities(draws, rows, fit.like)
+        is_point = average.kind == "point estimate"
+        rng = None if is_point else stream_of_fit(fit.tree.attrs, 0, "parameters of new rows", int(block[0]))
+        log_p = model.log_class_probabilities(draws, rows, fit.like, rng)
     else:
         log_p_by_point = model.log_class_probabilities(group_points.params, rows, fit.like)
         weights = group_points.weights[:, rows[CODE], None]
