@@ -228,3 +228,16 @@ def test_k_means_next_to_a_mixture(tmp_path, capsys):
     with pytest.raises(SystemExit) as ended:
         main(["compare", "beta_bernoulli", "--methods", "map", "--baselines", "kmeans"])
     assert ended.value.code == InputError.exit_code
+
+
+def test_k_means_against_a_fit_has_as_many_clusters_as_it_has_components(tmp_path, capsys):
+    table, fit = tmp_path / "rows.csv", tmp_path / "three.nc"
+    rows = [0.0, 1, 2, 3, 20, 21, 22.5, 23, 50, 51, 52.5, 53]
+    table.write_text("x\n" + "\n".join(map(str, rows)) + "\n", encoding="utf-8")
+    bz.save(
+        bz.fit(bz.find("gaussian_mixture")(K=3, m0=(26,), Psi0=((9,),)), np.array(rows)[:, None], "map", seed=1), fit
+    )
+    told = json.loads(said(capsys, "kmeans", table, "--against", fit, "--seed", 1, "--json"))
+    assert (len(told["rows"]), told["apart"]) == (3, 0)
+    told = json.loads(said(capsys, "kmeans", table, "--against", fit, "-K", 2, "--seed", 1, "--json"))
+    assert (len(told["rows"]), told["apart"]) == (2, 4)

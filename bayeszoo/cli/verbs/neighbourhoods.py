@@ -124,7 +124,7 @@ def kmeans_command(
     data: opt.TableFile,
     /,
     *,
-    components: Annotated[int, Parameter(name=("--components", "-K"))] = 2,
+    components: Annotated[int | None, Parameter(name=("--components", "-K"))] = None,
     sequential: opt.Flag = False,
     against: Annotated[Path | None, Parameter(help="A saved fit of a mixture of the same rows.")] = None,
     seed: opt.DrawnSeed = None,
@@ -136,19 +136,21 @@ def kmeans_command(
     Parameters
     ----------
     components
-        Number of clusters.
+        Number of clusters; by default that of components of the fit, and 2 without one.
     sequential
         Take each row once, in the order of the table.
     """
     shown.probe()
+    assigned = None if against is None else assign(saved.load(against))
+    if components is None:
+        components = 2 if assigned is None else sum(name.startswith("p[") for name in assigned)
     answer = kmeans(data, components, sequential=sequential, seed=seed, **table.of_reading())
     for line in answer.data.notes:
         terminal.note(f"note: {line}")
     whole: dict[str, Any] = {"kind": "baseline", "objective": answer.objective, "seed": answer.seed}
     whole |= {"data": about_data(answer.data)}
     frame = answer.summary
-    if against is not None:
-        assigned = assign(saved.load(against))
+    if assigned is not None:
         whole |= {"apart": answer.apart(assigned), "compared": int(assigned["component"].notna().sum())}
         frame.attrs |= {name: assigned.attrs[name] for name in ("withheld", "judged") if name in assigned.attrs}
     shown.answer(frame, whole, _show_clusters)
