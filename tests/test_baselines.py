@@ -16,6 +16,7 @@ from bayeszoo.tools.baselines import machines_of_classes, machines_of_real_outco
 from tests.refusals import raises
 
 LOGISTIC, LINEAR, RIDGE = bz.find("logistic_regression"), bz.find("linear_regression"), bz.find("ridge")
+NAIVE = bz.find("naive_bayes")
 
 
 def classes(n=90, seed=2):
@@ -69,6 +70,23 @@ def test_trees_and_neighbours_err_as_those_of_scikit_learn(name, machine):
     frame = bz.held_out_error(LOGISTIC(), (X, y), methods=["map"], baselines=[name], seed=7)
     said, known = each_split(X, y, machine, seed=7)
     assert row(frame, name)["error"] == pytest.approx(np.mean(said != known))
+
+
+def test_numbers_and_levels_are_columns_of_the_baselines():
+    (X, y), rng = classes(), np.random.default_rng(3)
+    colour = rng.choice(["blue", "green", "red"], len(y))
+    table = {"class": np.where(y == 1, "yes", "no"), "a": X[:, 0], "b": X[:, 1], "colour": colour}
+    whole = np.column_stack([X, *(colour == name for name in ("blue", "green", "red"))])
+    how = {"methods": ["exact"], "baselines": ["forest"], "seed": 7}
+    frame = bz.held_out_error(NAIVE, bz.read(NAIVE, table, target="class"), **how)
+    said, known = each_split(whole, y, lambda: sklearn.ensemble.RandomForestClassifier(random_state=7), seed=7)
+    assert row(frame, "forest")["error"] == pytest.approx(np.mean(said != known))
+    with raises(bz.InputError, "missing_values"):
+        bz.held_out_error(
+            NAIVE, bz.read(NAIVE, table | {"a": [np.nan, *X[1:, 0]]}, target="class", missing="mask"), **how
+        )
+    with raises(bz.InputError, "unknown_method", "naive_bayes_text"):
+        bz.held_out_error(bz.find("naive_bayes_text"), **how)
 
 
 def test_trials_of_a_row_are_as_many_neighbours():

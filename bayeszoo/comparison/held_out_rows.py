@@ -24,7 +24,7 @@ from bayeszoo.foundation.named import Document
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Classifies
-from bayeszoo.tools.baselines import Losses, errors_of, maker_of
+from bayeszoo.tools.baselines import Losses, errors_of, features, maker_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,6 +100,8 @@ def held_out_error(
     checked = _methods(kind, methods)
     makers = [maker_of(kind, name) for name in baselines]
     rows = read(kind, data) if data is not None else example(kind)
+    if makers:
+        features(kind, rows)
     parts = list(_parts(rows.rows, share, folds, seed))
     say = (reporter or Reporter()).say
     table = []

@@ -14,8 +14,10 @@ from typing import Any
 import lazy_loader
 import numpy as np
 
+from bayeszoo.data.inputs.mixed_arrays import COUNTS, LEVEL, LEVELS, REALS
 from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.named import Arrays
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Classifies
 
@@ -72,11 +74,28 @@ def machines_of_real_outcomes() -> dict[str, Callable[[int], Any]]:
     }
 
 
+def features(kind: type[Model], rows: Arrays) -> np.ndarray:
+    """Return the features of rows as columns of numbers, a column of 0 and 1 for each level; refuse missing cells."""
+    if "X" in rows:
+        return rows["X"]
+    if REALS not in rows:
+        problem = f"{kind.name} has no baselines: its features are no columns of numbers or levels"
+        raise InputError(problem, "unknown_method", hint="leave the baselines out")
+    matrix = np.hstack([rows[name] for name in (REALS, COUNTS) if name in rows])
+    if LEVELS in rows:
+        codes = rows[LEVELS][:, :, None]
+        matrix = np.hstack([matrix, (codes == np.arange(len(rows[LEVEL]))).any(axis=1)])
+        matrix[(codes < 0).any(axis=(1, 2))] = np.nan
+    if np.isnan(matrix).any():
+        raise InputError("baselines take no missing cells", "missing_values", hint="drop these rows, or leave them out")
+    return matrix
+
+
 def errors_of(kind: type[Model], maker: Callable[[int], Any], seen: Data, new: Data, seed: int) -> Losses:
     """Return the errors of a baseline on new rows; features are scaled by the standard deviations of the rows seen."""
     is_class = issubclass(kind, Classifies)
     (rows, weights), (new_rows, trials) = (kind.inputs.observations(part.arrays) for part in (seen, new))
-    scaler = sklearn.preprocessing.StandardScaler().fit(seen["X"])
+    scaler = sklearn.preprocessing.StandardScaler().fit(features(kind, seen))
     outcome, expected = kind.inputs.outcome(rows), kind.inputs.outcome(new_rows)
     is_observed = weights > 0
     if is_class and len(np.unique(outcome[is_observed])) < 2:
@@ -84,9 +103,12 @@ def errors_of(kind: type[Model], maker: Callable[[int], Any], seen: Data, new: D
             "the rows that are not held out are of one class", "one_class", hint="hold out fewer, or take another seed"
         )
     machine = _fitted(
-        maker(seed % LARGEST_SEED), scaler.transform(rows["X"])[is_observed], outcome[is_observed], weights[is_observed]
+        maker(seed % LARGEST_SEED),
+        scaler.transform(features(kind, rows))[is_observed],
+        outcome[is_observed],
+        weights[is_observed],
     )
-    predicted = machine.predict(scaler.transform(new_rows["X"]))
+    predicted = machine.predict(scaler.transform(features(kind, new_rows)))
     losses = trials * (predicted != expected) if is_class else np.square(predicted - expected)
     return Losses(losses.astype(np.float64), np.asarray(trials, dtype=np.float64))
 
