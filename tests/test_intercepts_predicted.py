@@ -78,8 +78,8 @@ def test_decisions_on_a_new_group_by_draws_average_over_its_intercept(tree):
     known, new = frame["p[1]"]
     assert known == pytest.approx(expit(draws["w"][:, 0] + draws["u"][:, 3]).mean())
     means = [
-        integral(lambda u, eta=w.sum(), sd=sd: stats.norm.pdf(u, 0, sd) * expit(eta + u), sd)
-        for w, sd in zip(draws["w"], draws["sd"], strict=True)
+        integral(lambda u, eta=eta, sd=sd: stats.norm.pdf(u, 0, sd) * expit(eta + u), sd)
+        for eta, sd in zip(draws["w"].sum(axis=1), draws["sd"], strict=True)
     ]
     error = frame["mcse[1]"].iloc[1]
     assert 0 < error < 0.05
