@@ -143,7 +143,7 @@ def kmeans_command(
     shown.probe()
     assigned = None if against is None else assign(saved.load(against))
     if components is None:
-        components = 2 if assigned is None else sum(name.startswith("p[") for name in assigned)
+        components = 2 if assigned is None else sum(str(name).startswith("p[") for name in assigned)
     answer = kmeans(data, components, sequential=sequential, seed=seed, **table.of_reading())
     for line in answer.data.notes:
         terminal.note(f"note: {line}")
