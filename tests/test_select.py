@@ -365,7 +365,11 @@ def test_command_takes_saved_fits(run, coin_fits):
         bz.save(tree, f"{name}.nc")
     code, out, _ = run("select", "coins.csv", "-c", "smc.nc", "-c", "beta_bernoulli", "--json")
     assert (code, {row["evidence_from"] for row in json.loads(out)["table"]}) == (0, {"smc", "exact"})
-    assert run("select", "-c", "smc.nc")[0] == 0
+    code, _, err = run("select", "-c", "smc.nc")
+    assert (code, "scaled" in err) == (0, False)
+    speeds = bz.fit(bz.find("normal_gamma"), "reals.csv", "exact", seed=1)
+    bz.save(speeds, "speeds.nc")
+    assert "speeds.nc: the prior is scaled to the data, and so is the log evidence" in run("select", "speeds.nc")[2]
     code, _, err = run("select", "coins.csv", "-c", "smc.nc")
     assert (code, "fits, which bring their own data" in err) == (2, True)
     code, out, _ = run("select", "-c", "bad.nc")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from bayeszoo.data.table.table import escaped
@@ -9,6 +10,37 @@ from bayeszoo.plots.select import CRITERIA, Criterion
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+_LONG = 40
+"""Length of a name, in letters, above which it is shortened."""
+_BETWEEN_FIELDS = re.compile(r", (?=\w+=)")
+
+
+def plain(name: str) -> str:
+    """Return a name without the fields of its model."""
+    return name.partition("(")[0]
+
+
+def short_names(names: list[str]) -> list[str]:
+    """Return the names of models without the fields that candidates share, where names are long and remain unique.
+
+    Examples
+    --------
+    >>> short_names(["ridge(center=[1.5, 2.5], scale=[1, 1], tau=1)", "ridge(center=[1.5, 2.5], scale=[1, 1], tau=5)"])
+    ['ridge(tau=1)', 'ridge(tau=5)']
+    """
+    if max(map(len, names)) <= _LONG:
+        return names
+    short = [_distinct(name, [other for other in names if plain(other) == plain(name)]) for name in names]
+    return short if len(set(short)) == len(names) else names
+
+
+def _distinct(name: str, alike: list[str]) -> str:
+    """Return the name with the fields in which it differs from candidates of the same model."""
+    of_each = {other: _BETWEEN_FIELDS.split(other.partition("(")[2].removesuffix(")")) for other in alike}
+    own = [field for field in of_each[name] if not all(field in fields for fields in of_each.values())]
+    return f"{plain(name)}({', '.join(own)})" if own else plain(name)
 
 
 def ranking(frame: pd.DataFrame) -> list[str]:

@@ -33,14 +33,13 @@ from bayeszoo.model import find as zoo
 from bayeszoo.model.base import Model
 from bayeszoo.plots.select import plot_select
 from bayeszoo.report.numbers import estimate, nats, number
-from bayeszoo.report.ranking import ranking
+from bayeszoo.report.ranking import plain, ranking, short_names
+from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Prior = Literal["weak", "textbook"]
-_LONG = 40
-"""Length of a name, in letters, above which it is shortened."""
 MAX_ROWS = 50
 """Candidates that are printed; --json has all of them."""
 
@@ -274,7 +273,10 @@ def _candidates(
 ) -> Mapping[str, object]:
     """Return the candidates of one -c by name; a single one has the name ''."""
     if isinstance(kind, Path):
-        return {"": saved.load(kind, single=True)}
+        tree = saved.load(kind, single=True)
+        if any(note.startswith("priors are scaled to") for note in Fit(tree).notes):
+            terminal.note(f"{kind.name}: the prior is scaled to the data, and so is the log evidence")
+        return {"": tree}
     if terms.components is not None and (name := number_of_components(kind)):
         if name in chosen:
             raise InputError(f"give {name} or --components, not both", "conflicting_options")
@@ -294,12 +296,12 @@ def _named(called: Sequence[str], texts: Sequence[str], groups: Sequence[Mapping
 
     Fits of one model, as with other features, are named by their files.
     """
-    count = Counter(_plain(label(model)) for models in groups for name, model in models.items() if not name)
+    count = Counter(plain(label(model)) for models in groups for name, model in models.items() if not name)
     candidates = []
     for users_name, text, models in zip(called, texts, groups, strict=True):
         prefix = f"{users_name or text}: " if users_name or len(texts) > 1 else ""
         for name, model in models.items():
-            file = f"{text}: " if text.endswith(".nc") and count[_plain(label(model))] > 1 else ""
+            file = f"{text}: " if text.endswith(".nc") and count[plain(label(model))] > 1 else ""
             candidates.append((prefix + name if name else users_name or file + label(model), model))
     return dict(zip(unique(name for name, _ in candidates), (model for _, model in candidates), strict=True))
 
@@ -338,7 +340,7 @@ def parse_candidate(text: str) -> tuple[type[Model] | Path, dict[str, Any]]:
 def _show(frame: pd.DataFrame, digits: int | None) -> None:
     """Print evidence, likelihood, description length and prediction, each as a table."""
     console, in_full = terminal.out(), frame["model"].tolist()
-    frame = frame.assign(model=_short(in_full))
+    frame = frame.assign(model=short_names(in_full))
     shown = frame.head(MAX_ROWS)
     for title, names in _TABLES.items():
         first, source = next(iter(names)), list(names)[-1]
@@ -357,17 +359,6 @@ def _show(frame: pd.DataFrame, digits: int | None) -> None:
         for line in ranking(frame):
             console.print(line)
     terminal.show_lines(_ABOUT + _among(frame) + (_OF_BOUNDS if frame["elbo"].notna().any() else "") + _OF_SCORES)
-
-
-def _plain(name: str) -> str:
-    """Return a name without the fields of its model."""
-    return name.partition("(")[0]
-
-
-def _short(names: list[str]) -> list[str]:
-    """Return the names of models without their fields, where names are long and remain unique."""
-    short = [_plain(name) for name in names]
-    return short if len(set(short)) == len(names) and max(map(len, names)) > _LONG else names
 
 
 def _cell(row: Mapping[Any, Any], name: str, digits: int | None) -> str:
