@@ -275,7 +275,7 @@ def _candidates(
     if isinstance(kind, Path):
         tree = saved.load(kind, single=True)
         if any(note.startswith("priors are scaled to") for note in Fit(tree).notes):
-            terminal.note(f"{kind.name}: the prior is scaled to the data, and so is the log evidence")
+            terminal.note(f"note: {kind.name}: the prior is scaled to the data, and so is the log evidence")
         return {"": tree}
     if terms.components is not None and (name := number_of_components(kind)):
         if name in chosen:
