@@ -86,6 +86,17 @@ def test_prior_number_of_clusters_is_ewens():
     assert mean == pytest.approx(sum(1 / (1 + i) for i in range(8)), abs=1e-10)
 
 
+def test_hundreds_of_sticks_have_the_partitions_of_as_many_as_rows():
+    """A large alpha takes 500 sticks."""
+    assert len(partitions(6, 500)) == number_of_partitions(6, 500) == 203
+    logs = [
+        log_ewens([len(own) for own in blocks], 50.0) + sum(log_evidence_of_cluster(Y[own]) for own in blocks)
+        for blocks in set_partitions(list(range(6)))
+    ]
+    exact = enumerate_posterior(DP(K=500, alpha=50.0, **FIELDS), ROWS).log_evidence
+    assert exact == pytest.approx(special.logsumexp(logs), abs=truncation_error(50.0, 500, 6))
+
+
 def test_labels_of_few_sticks_are_summed_over():
     sticks = Sticks.of(1.7, 4)
     for sizes in ((3, 2), (4, 1, 1), (2, 2, 1, 1), (1, 1, 1, 1, 1)):

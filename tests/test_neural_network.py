@@ -162,6 +162,23 @@ def test_many_units_are_a_gaussian_process():
     assert tails[1] < 0.3 * tails[0]
 
 
+@pytest.mark.slow  # a million points
+def test_a_steep_step_between_two_rows_is_integrated_over():
+    """Against a sum over angle and length of (weight, bias): ridges lie along lines through 0, of one angle each."""
+    x = np.array([0.4, 0.9, 2.3, 2.8, 3.3, 3.9, 4.0, 4.4, 5.1, 6.0, 7.1, 8.0, 9.1, 9.6])
+    y = np.where(x < 5, 1.0, 3.0) + 0.4 * np.random.default_rng(1).normal(size=14)
+    data = bz.read(Network, {"y": y, "x": x})
+    model = Network.weak(data).replaced(H=1)
+    angles, (nodes, weights) = np.arange(4000) * np.pi / 4000, special.roots_legendre(120)
+    r, of_r = 9 * (nodes + 1), 9 * weights
+    outer = {"weights": np.outer(np.cos(angles), r)[..., None, None], "bias": np.outer(np.sin(angles), r)[..., None]}
+    of_prior = np.log(of_r * r / (2 * np.pi * 4)) - r**2 / 8  # tau = s0 = 2
+    total = special.logsumexp(model.log_marginal(outer, data) + of_prior) + np.log(2 * np.pi / 4000)
+    exact = integrate(model, data)
+    assert exact.log_evidence == pytest.approx(total, abs=1e-6)
+    assert all(check.passed for check in exact.checks)
+
+
 def test_more_units_than_are_sampled_are_refused():
     with raises(bz.InputError, "out_of_range", 50):
         Network(H=51)

@@ -259,6 +259,7 @@ def test_what_is_no_list_of_components_is_refused():
         (MIXTURE(), [], "no_data", ""),
         (MIXTURE(), [1.5], "wrong_type", 1.5),
         (MIXTURE, [1], "no_components_field", "GaussianMixture"),
+        (bz.find("linear_regression")(), [1], "no_components_field", "got linear_regression"),
     ):
         with raises(bz.InputError, code, name):
             bz.components(kind, numbers)

@@ -231,7 +231,8 @@ def components(model: Model, numbers: Iterable[object]) -> dict[str, Model]:
     """
     name = number_of_components(type(model)) if isinstance(model, Model) else None
     if name is None:
-        received = f"the class {model.__name__}" if isinstance(model, type) else repr(model)
+        of_no_class = model.name if isinstance(model, Model) else repr(model)
+        received = f"the class {model.__name__}" if isinstance(model, type) else of_no_class
         raise InputError(
             f"numbers of components need models with a field K (components) or q (factors), got {received}",
             "no_components_field",

@@ -73,6 +73,9 @@ class Conditional(Model, family=True):
         """Initial number of intervals for each outer parameter, doubled until fine enough; 0: the usual number."""
         return 0
 
+    finer: ClassVar[int] = 1
+    """Factor of the largest number of intervals for each outer parameter, for densities with ridges across the axes."""
+
     complements: ClassVar[Mapping[str, str]] = {}
     """For outer parameters with two bounds: the name under which steps and `derived` may also receive the
     distance to the upper bound, which is accurate where the parameter itself rounds to the bound."""

@@ -86,7 +86,7 @@ class OuterIntegrand(Integrand):
         self._coordinates = coordinates = OuterCoordinates.of(model, model.integrated_over, data)
         if why := beyond_quadrature(model, data):
             raise NumericalError(why, "too_large")
-        self.names, self.begin = coordinates.labels, model.first_intervals
+        self.names, self.begin, self.finer = coordinates.labels, model.first_intervals, model.finer
         self._last = np.empty(0), np.empty(0)
         start, reach = coordinates.about(model.outer_guess(data))
         reach = 64 * reach

@@ -72,6 +72,7 @@ class NetworkModel(AtPlaces, Conditional, Symmetric, OfFunction, family=True):
     outer = {"weights": REAL, "bias": REAL}  # noqa: RUF012
     dims: ClassVar[Axes] = {"weights": ("feature", "unit"), "bias": ("unit",), "output": ("unit",)}
     signed = ("weights", "bias", "output")
+    finer = 2  # a steep step lies between two rows along a ridge, whose weight and bias are in proportion
     unread = "order and sign of hidden units mean nothing: read the function, by predict and --report"
     nonnegative = ("sigma2",)
 

@@ -15,6 +15,7 @@ def number_of_partitions(rows: int, most: int) -> int:
 
 def partitions(rows: int, most: int) -> np.ndarray:
     """Return all partitions of N rows into at most K clusters, (M, rows), clusters numbered by their first rows."""
+    most = min(most, rows)
     assignments, used = np.zeros((1, 0), dtype=np.int8), np.zeros(1, dtype=np.int8)
     for _ in range(rows):
         choices = np.minimum(used + 1, most)
