@@ -223,7 +223,7 @@ def _fit_completed(
     assert isinstance(checked, Incomplete)
 
     def fit_table(table: Data) -> xr.DataTree:
-        return uninterrupted(fit_sharing({}, model, table, method, seed, Reporter(), (), of_tables))
+        return uninterrupted(fit_sharing({}, model, table, method, seed, Reporter(), (), of_tables)).tree
 
     rng = stream(seed, model.name, fields_of(model), checked.digest, "imputation")
     with closing(reporter):
@@ -247,11 +247,11 @@ def _assembled(problem: Problem, outcome: Outcome, how: Mapping[str, Any], optio
     return assemble(problem, replace(outcome, interrupted=True), how, options)
 
 
-def uninterrupted(tree: xr.DataTree) -> xr.DataTree:
-    """Return a fit, or raise `Interrupted` where it was stopped, as what would build on it is then stopped too."""
+def uninterrupted(tree: xr.DataTree) -> Fit:
+    """Return the view of a fit; raise `Interrupted` where it was stopped, as what would build on it is stopped too."""
     if tree.attrs["status"] == "interrupted":
         raise Interrupted(f"stopped during the fit of {tree.attrs['model']}; nothing was kept")
-    return tree
+    return Fit(tree)
 
 
 def as_data(model: Model, data: object) -> Data | Accumulated:

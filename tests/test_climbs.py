@@ -93,7 +93,7 @@ def search_of_a_late_climb():
         return state[1], Expectation(state, 0.0)
 
     rng = np.random.default_rng(0)
-    return ascent.search(begin, evaluate, step, rng, Reporter(), effort=Effort(gives_up=True))
+    return ascent.search(ascent.Ascent(begin, (evaluate, step)), rng, Reporter(), effort=Effort(gives_up=True))
 
 
 def test_a_climb_far_below_the_best_goes_on_while_it_gains(monkeypatch):

@@ -203,7 +203,7 @@ def test_a_jump_from_a_slope_that_goes_on_has_not_converged():
 def level(begin, restarts, suspect=lambda state, stats: ""):
     """Search where the height is the start, and no step moves."""
     evaluate, rng = lambda x: (x, Expectation(x, 0.0)), np.random.default_rng(0)
-    return ascent.search(begin, evaluate, lambda x: x, rng, Reporter(), suspect, restarts)
+    return ascent.search(ascent.Ascent(begin, (evaluate, lambda x: x), suspect=suspect), rng, Reporter(), restarts)
 
 
 def test_more_restarts_are_made_until_two_reach_the_best():
@@ -257,14 +257,9 @@ def test_climbs_end_at_a_known_maximum_and_far_below_the_best_they_are_abandoned
         return (-100.0 if state < 0 else 0.0) - state**2, Expectation(state, 0.0)
 
     starts = itertools.cycle([-3.0, 3.0])
-    found = ascent.search(
-        lambda rng: next(starts),
-        evaluate,
-        lambda state: 0.9 * state,
-        np.random.default_rng(0),
-        Reporter(),
-        fingerprint=lambda state: np.array([state]),
-    )
+    steps_of = evaluate, lambda state: 0.9 * state
+    climbed = ascent.Ascent(lambda rng: next(starts), steps_of, fingerprint=lambda state: np.array([state]))
+    found = ascent.search(climbed, np.random.default_rng(0), Reporter())
     assert (found.best.objective, found.reached, len(found.climbs)) == (pytest.approx(0.0, abs=1e-9), 10, 20)
     assert [climb.is_sound for climb in found.climbs] == [True] * 10 + [False] * 10
     assert len(steps) < 0.4 * 20 * len(found.best.trace)

@@ -19,7 +19,7 @@ from bayeszoo.families.documents import topic_model
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference import reference
 from bayeszoo.inference.engine import ascent
-from bayeszoo.inference.engine.ascent import BUDGET, Effort, search
+from bayeszoo.inference.engine.ascent import BUDGET, Ascent, Effort, search
 from bayeszoo.inference.methods import em, online_vb, vb
 from bayeszoo.inference.methods.enumeration import Enumeration
 from bayeszoo.inference.problem import Problem
@@ -206,7 +206,7 @@ def test_no_climb_is_begun_beyond_the_budget_unless_more_than_usual_were_asked_f
 
     rng, reporter = np.random.default_rng(0), Reporter()
     options = {"restarts": restarts, "effort": effort}
-    found = search(lambda rng: rng.random(), evaluate, lambda x: x + 1, rng, reporter, **options)
+    found = search(Ascent(lambda rng: rng.random(), (evaluate, lambda x: x + 1)), rng, reporter, **options)
     assert len(found.climbs) == made
     assert 300 < len(found.best.trace) < 600
     assert found.best.gain_left <= 1e-5

@@ -63,7 +63,7 @@ def test_many_data_sets_that_are_stopped_keep_the_fits_that_there_are(monkeypatc
 
 def test_what_builds_on_a_fit_that_was_stopped_is_stopped_too():
     tree = bz.fit(bz.find("beta_bernoulli")(), [1, 0, 1], "exact", seed=1, groups=[])
-    assert uninterrupted(tree) is tree
+    assert uninterrupted(tree).tree is tree
     tree.attrs["status"] = "interrupted"
     with pytest.raises(bz.Interrupted):
         uninterrupted(tree)

@@ -261,8 +261,8 @@ def function_along(fit: Fit) -> pd.DataFrame:
 
     Parameters
     ----------
-    tree : xarray.DataTree
-        What `fit` returned for a model of a function of features, such as ``gaussian_process``.
+    fit : Fit
+        The fit of a model of a function of features, such as ``gaussian_process``.
 
     Returns
     -------

@@ -115,8 +115,8 @@ def judged[Rows](
 
     Parameters
     ----------
-    tree : xarray.DataTree
-        What `fit` returned.
+    fit : Fit
+        The fit that is asked.
     answer : str
         What messages call the answer, such as "predictions from it".
     rows : callable

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -24,9 +24,6 @@ from bayeszoo.model.integration import posterior_points
 from bayeszoo.model.others import all_but_one, statistics_of
 from bayeszoo.model.sequential import Sequential
 from bayeszoo.results.stored import Fit
-
-if TYPE_CHECKING:
-    pass
 
 MAX_DISTINCT = 2000
 """Leave-one-out visits every distinct observation; above this many it is withheld rather than slow."""

@@ -55,7 +55,7 @@ class Candidate:
     name: str
     model: Model
     data: Data
-    tree: xr.DataTree | None = None
+    fit: Fit | None = None
     method: str = "exact"
     kind: str = "exact"
     status: str = "ok"
@@ -64,7 +64,7 @@ class Candidate:
     def has_draws(self) -> bool:
         """Whether it is a fit with draws of the posterior, and there is no closed form to use instead."""
         closed = isinstance(self.model, Predictive) and self.kind == "exact"
-        return self.tree is not None and self.kind in ("sampled", "exact") and not closed
+        return self.fit is not None and self.kind in ("sampled", "exact") and not closed
 
     @cached_property
     def stats(self) -> Any:
@@ -90,9 +90,7 @@ def gather(sources: Mapping[str, object] | Iterable[object], data: object) -> li
 
 def label(candidate: Model | xr.DataTree) -> str:
     """Return the name of a model with its fields, and for a fit with its method."""
-    if isinstance(candidate, Model):
-        return str(candidate)
-    return f"{candidate.attrs['method']} {Fit(candidate).model}"
+    return str(candidate) if isinstance(candidate, Model) else f"{(fit := Fit(candidate)).method} {fit.model}"
 
 
 def _candidate(name: str, fit_or_model: Any, data: Any, data_read: dict[type[Model], Data]) -> Candidate:
@@ -102,7 +100,7 @@ def _candidate(name: str, fit_or_model: Any, data: Any, data_read: dict[type[Mod
         return Candidate(name or label(fit_or_model), fit_or_model, data_read[kind])
     if "data_digest" in getattr(fit_or_model, "attrs", {}):
         fit = Fit(fit_or_model)
-        return Candidate(name or label(fit.tree), fit.model, fit.data, fit.tree, fit.method, fit.kind, fit.status)
+        return Candidate(name or label(fit_or_model), fit.model, fit.data, fit, fit.method, fit.kind, fit.status)
     wrong = f"the class {fit_or_model.__name__}" if isinstance(fit_or_model, type) else type(fit_or_model).__name__
     raise InputError(
         f"a candidate is a model instance or a fit, got {wrong}", "not_a_fit", hint="write bz.find(name)()"

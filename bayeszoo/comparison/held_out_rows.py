@@ -24,6 +24,7 @@ from bayeszoo.foundation.named import Document
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Classifies
+from bayeszoo.results.stored import Fit
 from bayeszoo.tools.baselines import Losses, errors_of, features, maker_of
 
 if TYPE_CHECKING:
@@ -177,18 +178,18 @@ def _of_method(
         seen, new = _split(data, kind, held)
         instance = model.weak_given(seen, fields) if isinstance(model, type) else model
         try:
-            tree = uninterrupted(fit(instance, seen, method, seed=seed, groups=()))
-            losses.append(_decided(tree, new) if issubclass(kind, Classifies) else _predicted(tree, new, seed))
+            fitted = uninterrupted(fit(instance, seen, method, seed=seed, groups=()))
+            losses.append(_decided(fitted, new) if issubclass(kind, Classifies) else _predicted(fitted, new, seed))
         except (NumericalError, Untrustworthy) as error:
             no_errors = dict.fromkeys(("error", "error_se", "mcse_error", "log_score", "mcse_log_score"), math.nan)
             return {"kind": "withheld", **no_errors, "trials": 0, "status": f"withheld: {error}"}
-        fit_kind = tree.attrs["kind"]
+        fit_kind = fitted.kind
     return {"kind": fit_kind, **_summed(kind, losses), "status": "ok"}
 
 
-def _decided(tree: Any, new: Data) -> Losses:
+def _decided(fitted: Fit, new: Data) -> Losses:
     """Return the number of wrong decisions in each row, NaN where withheld; decisions minimize the expected loss."""
-    frame = classify(tree, new)
+    frame = classify(fitted.tree, new)
     classes = frame.attrs["classes"]
     if frame.attrs["by_trials"]:
         counts = frame[[f"observed[{label}]" for label in classes]].to_numpy(dtype=np.float64)
@@ -201,9 +202,9 @@ def _decided(tree: Any, new: Data) -> Losses:
     return Losses(wrong, counts.sum(axis=1), score, error, its_error)
 
 
-def _predicted(tree: Any, new: Data, seed: int) -> Losses:
+def _predicted(fitted: Fit, new: Data, seed: int) -> Losses:
     """Return the squared errors of predictive means."""
-    frame = predict(tree, new, seed=seed)
+    frame = predict(fitted.tree, new, seed=seed)
     errors = np.square((frame["mean"] - frame["observed"]).to_numpy(dtype=np.float64))
     moved = 2 * np.sqrt(errors) * np.nan_to_num(frame["mcse_mean"].to_numpy(dtype=np.float64))
     score, its_error = float(frame["log_score"].sum(skipna=False)), float(frame.attrs[ERROR_OF_SUM])

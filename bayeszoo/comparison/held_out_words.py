@@ -113,9 +113,9 @@ def held_out(
     for model, method in zip(models, chosen, strict=True):
         (reporter or Reporter()).say(f"{model}: {method}")
         words = as_data_of(model, seen)
-        tree = uninterrupted(fit(model, words, method, seed=seed, reporter=reporter, groups=()))
-        scores.append(word_score(Fit(tree), kept_back))
-        rows.append({"model": str(model), **_about(Fit(tree), scores[-1])})
+        fitted = uninterrupted(fit(model, words, method, seed=seed, reporter=reporter, groups=()))
+        scores.append(word_score(fitted, kept_back))
+        rows.append({"model": str(model), **_about(fitted, scores[-1])})
     best = max(scores, key=lambda score: score.mean)
     table = pd.DataFrame([row | _difference(score, best) for row, score in zip(rows, scores, strict=True)])
     table = table.sort_values("log_score", ascending=False, ignore_index=True)

@@ -358,9 +358,9 @@ def _k_fold(candidate: Candidate, options: SelectOptions) -> Document:
 def _leave_one_out(candidate: Candidate, options: SelectOptions) -> Document:
     if not options.loo:
         raise NoScore("not asked for")
-    if candidate.tree is not None and candidate.has_draws:
-        loo = _scored(Fit(candidate.tree), options)
-        basis = averaging(Fit(candidate.tree))[0].basis
+    if candidate.fit is not None and candidate.has_draws:
+        loo = _scored(candidate.fit, options)
+        basis = averaging(candidate.fit)[0].basis
         source = "quadrature" if math.isnan(loo.k_hat) else basis.removeprefix("leave-one-out, ")
         source += f", {loo.refitted} rows refitted" * bool(loo.refitted)
     elif candidate.kind == "exact" and isinstance(candidate.model, Predictive):
@@ -368,7 +368,7 @@ def _leave_one_out(candidate: Candidate, options: SelectOptions) -> Document:
     elif candidate.kind == "exact" and predicts_by_points(type(candidate.model)):
         loo, source = score.by_quadrature(candidate.model, candidate.data), "quadrature"
     else:
-        reason = "no closed form" if candidate.tree is None else f"{candidate.method} has no draws of the posterior"
+        reason = "no closed form" if candidate.fit is None else f"{candidate.method} has no draws of the posterior"
         raise NoScore(f"{reason}: a fit by nuts (--nuts, or FILE.nc) gives a score")
     return _prediction("loo", loo, source) | {"loo_mcse": loo.total * loo.mcse, "k_hat": loo.k_hat}
 

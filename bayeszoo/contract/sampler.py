@@ -15,7 +15,6 @@ from bayeszoo.foundation.gate import Check, at_least, at_most
 from bayeszoo.foundation.named import Params
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Conditional, Gibbs, exchangeable_axis
-from bayeszoo.results.stored import Fit
 
 MAX_Z = 4.4  # two-sided level 1e-5 for one standard normal number
 MAX_TAIL = 2.4
@@ -33,10 +32,9 @@ def sampler_checks(model: Model | type[Model], data: object, seed: int) -> list[
         return label_free_checks(case, posterior.rvs((4, 5000), case.rng), "quadrature", seed)
     # sampling two or three outer parameters is fast, and their tails are long
     length = 2000 if isinstance(case.model, Conditional) else 1000
-    tree = uninterrupted(fit(case.model, case.data, "nuts", seed=seed, groups=(), draws=length))
-    draws = Fit(tree).draws()
+    fitted = uninterrupted(fit(case.model, case.data, "nuts", seed=seed, groups=(), draws=length))
+    draws, failed = fitted.draws(), fitted.failed
     exact = posterior.rvs((4, 1000), case.rng)
-    failed = Fit(tree).failed
     return [
         at_most(" ".join(["NUTS: failed gate checks", *failed]), len(failed), 0),
         at_most("NUTS: largest |z|", largest_z(draws, posterior), MAX_Z),
@@ -50,8 +48,8 @@ def sampler_checks(model: Model | type[Model], data: object, seed: int) -> list[
 
 def _gibbs_checks(case: Case, seed: int) -> list[Check]:
     """Compare Gibbs sampling with the closed form in the same way."""
-    tree = uninterrupted(fit(case.model, case.data, "gibbs", seed=seed, groups=()))
-    draws, failed = Fit(tree).draws(), Fit(tree).failed
+    fitted = uninterrupted(fit(case.model, case.data, "gibbs", seed=seed, groups=()))
+    draws, failed = fitted.draws(), fitted.failed
     return [
         at_most(" ".join(["Gibbs: failed gate checks", *failed]), len(failed), 0),
         at_most("Gibbs: largest |z|", largest_z(draws, case.posterior), MAX_Z),
@@ -72,7 +70,7 @@ def label_free_checks(case: Case, exact: Params, standard: str, seed: int) -> li
 
 def _against(reference: Params, standard: str, case: Case, name: str, method: str, seed: int) -> list[Check]:
     """Check that a sampler passes the gate, and that its draws agree with the reference."""
-    fitted = Fit(uninterrupted(fit(case.model, dict(case.data), method, seed=seed, groups=())))
+    fitted = uninterrupted(fit(case.model, dict(case.data), method, seed=seed, groups=()))
     # if labels have a meaning, the fit has not computed the label-free quantities
     sampled = fitted.draws("invariants") or case.model.invariants(fitted.draws(), case.data)
     return [
@@ -99,8 +97,8 @@ def point_mass_checks(model: Model | type[Model], data: object, seed: int) -> li
     """Compare collapsed Gibbs sampling with the closed form for parameters with atoms, and show its power likewise."""
     case = case_of(model, real_data(model) if data is None else data)
     posterior, rng = case.posterior, case.rng
-    tree = uninterrupted(fit(case.model, case.data, "gibbs", seed=seed, groups=()))
-    draws, failed = Fit(tree).draws(), Fit(tree).failed
+    fitted = uninterrupted(fit(case.model, case.data, "gibbs", seed=seed, groups=()))
+    draws, failed = fitted.draws(), fitted.failed
     exact = posterior.rvs((4, 1000), rng)
     seldom = {name: np.where(rng.random(values.shape) < 0.1, 0.0, values) for name, values in exact.items()}
     dense = {name: marginal for name, marginal in posterior.items() if name not in case.model.atoms}

@@ -99,7 +99,7 @@ def profiles(fit: Fit, described: Document, digits: int | None = None) -> Iterat
 
     Parameters
     ----------
-    tree : xarray.DataTree
+    fit : Fit
         A fit.
     described : mapping
         Its `document`.

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
 from textwrap import dedent
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -25,9 +25,6 @@ from bayeszoo.plots.graph import declared, draw
 from bayeszoo.report.blocks import Block, Choice, Code, Folded, Section, TableBlock, Words, picture, skipping, table
 from bayeszoo.report.numbers import seconds
 from bayeszoo.results.stored import Fit
-
-if TYPE_CHECKING:
-    pass
 
 _DESCRIBED = {"count": "values", "mean": "mean", "std": "sd", "min": "least", "max": "greatest", "unique": "labels"}
 _DESCRIBED |= {"top": "most frequent"}

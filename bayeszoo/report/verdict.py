@@ -180,7 +180,7 @@ def comparison(frame: pd.DataFrame) -> list[Block]:
 
 
 def winner(frame: pd.DataFrame, fits: Mapping[str, Fit]) -> list[Words]:
-    """Return sentences on which model is best by leave-one-out and by evidence, and by how much; ``trees`` are by name.
+    """Return sentences on which model is best by leave-one-out and by evidence, and by how much; ``fits`` are by name.
 
     A criterion that a model lacks ranks none.
     """

@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from bayeszoo.errors import Caution, InputError, Untrustworthy
 from bayeszoo.foundation import check_names
@@ -16,9 +15,6 @@ from bayeszoo.model.capabilities import Collapsed, Gibbs, PointMasses, Variation
 from bayeszoo.model.over_draws import OverDrawn
 from bayeszoo.model.quadrature_limits import beyond_quadrature
 from bayeszoo.results.stored import Fit
-
-if TYPE_CHECKING:
-    pass
 
 _REASONS = {
     "caution": "estimates are shown with a warning",

@@ -63,7 +63,8 @@ def residuals_command(
     shown.probe(plot)
     tree = saved.load(fit_file)
     frame = residuals(tree, seed=seed)
-    series = isinstance(Fit(tree).model, Sequential)  # rows of a series depend on those before
+    model = Fit(tree).model
+    series = isinstance(model, Sequential)  # rows of a series depend on those before
     checks = None if series else predictive_check(tree, replicates=replicates, seed=seed)
     worst, facts = worst_rows(frame, rows), {**frame.attrs, "rows": len(frame)}
 
@@ -72,7 +73,7 @@ def residuals_command(
         return {**{str(name): value for name, value in facts.items()}, **tables, "seed": seed, **written}
 
     draw = shown.drawn(lambda: plot_residuals(frame), plot)
-    show = partial(_show_residuals, worst, checks, facts, Fit(tree).model.inputs, shown.digits)
+    show = partial(_show_residuals, worst, checks, facts, model.inputs, shown.digits)
     shown.deliver(show, document, frame, plot=draw)
 
 

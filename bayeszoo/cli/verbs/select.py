@@ -312,11 +312,11 @@ def _fitted(named: Mapping[str, object], rows: Data | None, seed: int, reporter:
     for name, candidate in named.items():
         if isinstance(candidate, Model):
             reporter.say(f"{name}: nuts")
-            tree = uninterrupted(fit(candidate, rows, "nuts", seed=seed, reporter=reporter))
-            if tree.attrs["status"] == "ok":
-                fitted[name] = tree
+            view = uninterrupted(fit(candidate, rows, "nuts", seed=seed, reporter=reporter))
+            if view.status == "ok":
+                fitted[name] = view.tree
             else:
-                reporter.say(f"{name}: the fit by nuts is left out, as its status is {tree.attrs['status']}")
+                reporter.say(f"{name}: the fit by nuts is left out, as its status is {view.status}")
     return fitted
 
 

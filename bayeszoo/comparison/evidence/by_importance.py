@@ -12,7 +12,6 @@ from bayeszoo.foundation.gate import pareto_k
 from bayeszoo.inference.engine.approximation import GOOD_K_HAT
 from bayeszoo.inference.labels.align import flat
 from bayeszoo.model.over_draws import OverDrawn
-from bayeszoo.results.stored import Fit
 
 FIRST, MORE = 1000, 3000
 """Numbers of weights: at first, and added where the first are too unequal."""
@@ -22,8 +21,8 @@ DRAWS = 1000
 
 def by_importance(model: OverDrawn, candidate: Candidate, seed: int = 0) -> tuple[float, float, str]:
     """Return the log evidence, its Monte Carlo error and the method; raise `NumericalError` if there is none."""
-    assert candidate.tree is not None  # a sampled candidate has a fit
-    draws = flat(Fit(candidate.tree).draws())
+    assert candidate.fit is not None  # a sampled candidate has a fit
+    draws = flat(candidate.fit.draws())
     step = max(1, len(next(iter(draws.values()))) // DRAWS)
     some = {name: values[::step] for name, values in draws.items()}
     weigh = model.weigher(some, candidate.data, np.random.default_rng(seed))

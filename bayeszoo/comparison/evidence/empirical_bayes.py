@@ -20,7 +20,7 @@ from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.documents.topic_model import LARGEST, SMALLEST
 from bayeszoo.foundation.progress import Reporter
-from bayeszoo.inference.engine.ascent import Effort, climb, search
+from bayeszoo.inference.engine.ascent import Ascent, Effort, climb, search
 from bayeszoo.inference.engine.maxima import Search
 from bayeszoo.inference.methods.modes.fields import highest
 from bayeszoo.inference.methods.modes.surface import boundary_check, without_maximum
@@ -242,7 +242,7 @@ def _search(
         before[0] = max(before[0], climbed.objective)
         return climbed.state
 
-    return search(begin, evaluate, with_fields_chosen, rng, reporter, restarts=starts, effort=effort), before[0]
+    return search(Ascent(begin, (evaluate, with_fields_chosen)), rng, reporter, starts, effort), before[0]
 
 
 def _edges(model: Variational, over: Sequence[str]) -> dict[str, str]:

@@ -13,13 +13,12 @@ from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import ClosedForm, Sufficient, is_integrated
 from bayeszoo.model.integration import exact_evidence
 from bayeszoo.model.over_draws import OverDrawn
-from bayeszoo.results.stored import Fit
 from bayeszoo.tools.bridge import bridge
 
 
 def log_evidence(candidate: Candidate) -> tuple[float, float, str]:
     """Return the log evidence, its Monte Carlo error and the method; raise `NumericalError` if there is none."""
-    model, method, tree = candidate.model, candidate.method, candidate.tree
+    model, method, fit = candidate.model, candidate.method, candidate.fit
     if is_integrated(type(model)) and method == "exact":
         return exact_evidence(model, candidate.data), 0.0, method
     if isinstance(model, ClosedForm):
@@ -32,14 +31,14 @@ def log_evidence(candidate: Candidate) -> tuple[float, float, str]:
     elif why := _undefined(candidate):
         raise NumericalError(why, "no_evidence")
     elif candidate.kind != "sampled":
-        reason = NO_EVIDENCE if tree is None else f"{method} gives no evidence: a fit by nuts or smc gives an estimate"
+        reason = NO_EVIDENCE if fit is None else f"{method} gives no evidence: a fit by nuts or smc gives an estimate"
         raise NumericalError(reason, "no_evidence")
     elif _is_of_counts(candidate):
         raise NumericalError("the density is of the table of counts, not of the ordered observations", "no_evidence")
     elif method != "smc":
         return _by_bridge(candidate)
-    assert tree is not None  # a candidate without a fit is exact
-    value, error = (Fit(tree).fact(name) for name in ("log_evidence", "log_evidence_mcse"))
+    assert fit is not None  # a candidate without a fit is exact
+    value, error = (fit.fact(name) for name in ("log_evidence", "log_evidence_mcse"))
     return math.nan if value is None else value, math.nan if error is None else error, method
 
 
@@ -52,9 +51,9 @@ def _is_of_counts(candidate: Candidate) -> bool:
 
 def _by_bridge(candidate: Candidate) -> tuple[float, float, str]:
     """Return the log evidence by bridge sampling from the draws of a fit, and its standard error."""
-    assert candidate.tree is not None  # a sampled candidate has a fit
+    assert candidate.fit is not None  # a sampled candidate has a fit
     try:
-        answer = bridge(candidate.tree)
+        answer = bridge(candidate.fit.tree)
     except InputError as error:  # exchangeable labels, too few draws
         raise NumericalError(f"bridge sampling: {error}", "no_evidence") from error
     doubts = failures(answer.checks)

@@ -135,30 +135,36 @@ def _gain_left(trace: Sequence[float] | np.ndarray) -> float:
     return hidden * max(float(gains[-3:].max()), ROUNDING) if hidden >= 3 else math.inf
 
 
+@dataclass(frozen=True)
+class Ascent:
+    """An objective to climb: its starts, its steps, and what is told of the end of a climb."""
+
+    begin: Begin
+    steps: Steps
+    longer: Steps | None = None  # steps that go on from the first few of each climb, if they are others
+    suspect: Suspect = lambda state, stats: ""  # the reason why a maximum cannot be the answer
+    fingerprint: Fingerprint = lambda state: None  # numbers by which maxima are told apart
+
+
 def search(
-    begin: Begin,
-    evaluate: Evaluate,
-    update: Update,
+    ascent: Ascent,
     rng: np.random.Generator,
     reporter: Reporter,
-    suspect: Suspect = lambda state, stats: "",
     restarts: int = RESTARTS,
-    fingerprint: Fingerprint = lambda state: None,
     effort: Effort | None = None,
-    longer: Steps | None = None,
 ) -> Search:
-    """Climb from many starts ``begin(rng)``; raise `NumericalError` when no climb gave an answer.
+    """Climb from many starts; raise `NumericalError` when no climb gave an answer.
 
-    ``suspect(state, stats)`` returns the reason why a maximum cannot be the answer. There are at least ``restarts``
-    climbs, up to `MORE_RESTARTS` while a further climb is likely to end at an unseen maximum, and up to `MOST_RESTARTS`
-    until two climbs have reached the best. When steps are costly, two climbs are enough unless ``restarts`` exceeds 20.
+    There are at least ``restarts`` climbs, up to `MORE_RESTARTS` while a further climb is likely to end at an unseen
+    maximum, and up to `MOST_RESTARTS` until two climbs have reached the best. When steps are costly, two climbs are
+    enough unless ``restarts`` exceeds 20.
 
     From every start a few steps are taken, as in scikit-learn and mclust. Then the climbs go on from the highest down,
-    by ``longer`` steps if there are any. A climb ends when it converges, when it is near a maximum that another climb
+    by the longer steps if there are any. A climb ends when it converges, when it is near a maximum that another climb
     has reached, or, with ``effort.gives_up``, when it gains little far below the best. All are climbed, however many
     have reached the best so far: if there are many maxima, the first steps do not show which is the highest.
     """
-    climbs = _Climbs((evaluate, update), suspect, fingerprint, effort or Effort(), longer)
+    climbs = _Climbs(ascent, effort or Effort())
     while climbs.starts < max(restarts, MOST_RESTARTS) and not climbs.are_enough(restarts):
         wave, begun = 1 if climbs.effort.is_coarse else max(restarts - climbs.starts, 1), list[Climb]()
         for _ in range(wave):
@@ -167,7 +173,7 @@ def search(
                 climbs.starts + len(begun),
                 max(restarts, climbs.starts + wave),
             )
-            begun += climbs.begin(lambda: begin(rng))
+            begun += climbs.begin(lambda: ascent.begin(rng))
         for i, climb_ in enumerate(sorted(begun, key=lambda climb_: climb_.objective, reverse=True)):
             if len(begun) > 1:
                 reporter.progress(f"looking for modes, climbs{climbs.best}", i, len(begun))
@@ -181,17 +187,9 @@ def search(
 class _Climbs:
     """The climbs of a search so far: finished ones, and how many collapsed."""
 
-    def __init__(
-        self,
-        steps: Steps,
-        suspect: Suspect,
-        fingerprint: Fingerprint,
-        effort: Effort,
-        longer: Steps | None,
-    ) -> None:
+    def __init__(self, ascent: Ascent, effort: Effort) -> None:
         self.effort, self.ends, self.collapsed, self.reason = effort, list[Climb](), 0, ""
-        self._steps, self._suspect, self._fingerprint = steps, suspect, fingerprint
-        self._longer_steps = longer or steps
+        self._ascent = ascent
         self._maxima: list[tuple[Climb, np.ndarray]] = []  # the maxima, with their fingerprints
         self._kept: dict[int, tuple[object, np.ndarray | None]] = {}  # ends and fingerprints, by the ids of the ends
 
@@ -215,13 +213,13 @@ class _Climbs:
     def _of_end(self, state: object) -> np.ndarray | None:
         """Return the fingerprint of the end of a climb, computed once."""
         if id(state) not in self._kept:
-            self._kept[id(state)] = state, self._fingerprint(state)
+            self._kept[id(state)] = state, self._ascent.fingerprint(state)
         return self._kept[id(state)][1]
 
     def begin(self, start: Callable[[], object]) -> list[Climb]:
         """Climb a few steps from a start, or to the end if steps are costly; return no climb if it collapses."""
         until = _is_short if self.effort.gives_up else _has_slowed
-        return self._climbed(start, self._steps, _never if self.effort.is_coarse else until)
+        return self._climbed(start, self._ascent.steps, _never if self.effort.is_coarse else until)
 
     def _climbed(self, start: Callable[[], object], steps: Steps, until: Until) -> list[Climb]:
         try:
@@ -235,7 +233,7 @@ class _Climbs:
     def finish(self, begun: Climb) -> None:
         """Continue a climb until it ends or is abandoned, unless it has ended."""
         ends = [begun] if self.effort.is_coarse else self._finished(begun)
-        self.ends += [replace(end, degenerate=self._suspect(end.state, end.expectation.stats)) for end in ends]
+        self.ends += [replace(end, degenerate=self._ascent.suspect(end.state, end.expectation.stats)) for end in ends]
 
     def _finished(self, begun: Climb) -> list[Climb]:
         if self._is_hopeless(begun) or self._is_behind(begun.trace):
@@ -248,7 +246,7 @@ class _Climbs:
             reached[:] = [end for end, rows in self._maxima if self._is_near(state, trace[-1], end, rows)]
             return bool(reached) or self._is_behind(traces[0])
 
-        ends = self._climbed(lambda: begun.state, self._longer_steps, is_decided)
+        ends = self._climbed(lambda: begun.state, self._ascent.longer or self._ascent.steps, is_decided)
         gives_up = not reached and self._is_behind(traces[0])
         for end in ends if not (reached or gives_up) else ():
             if (rows := self._of_end(end.state)) is not None:
@@ -261,7 +259,7 @@ class _Climbs:
         """Say whether a state is so near a maximum that the climb is taken to end there."""
         if not 0 <= end.objective - height <= NEAR:
             return False
-        fingerprint = self._fingerprint(state)
+        fingerprint = self._ascent.fingerprint(state)
         return fingerprint is not None and apart(fingerprint, rows) <= NEAR
 
     def _is_hopeless(self, begun: Climb) -> bool:

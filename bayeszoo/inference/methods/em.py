@@ -19,7 +19,7 @@ from bayeszoo.foundation.newton import slope_of
 from bayeszoo.foundation.optimize import MAX_DISTANCE
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.engine.acceleration import QuasiNewton, Steps, squared
-from bayeszoo.inference.engine.ascent import RESTARTS, Effort, climb, search
+from bayeszoo.inference.engine.ascent import RESTARTS, Ascent, Effort, climb, search
 from bayeszoo.inference.engine.maxima import SAME, Search
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.capabilities import EM, Conditional, Latent, LogConcave, Symmetric, exchangeable_axis
@@ -104,17 +104,15 @@ def climbs(
         # a proper prior keeps the density bounded: with it a small component may be the answer
         return model.degenerate(params, stats) if flat else ""
 
-    return search(
+    ascent = Ascent(
         lambda rng: from_sample(model, model.start(sample, rng), data),
-        *steps,
-        rng,
-        reporter or Reporter(),
-        suspect,
-        restarts,
-        lambda params: _fingerprint(model, of_sample(model, params, data), sample),
-        replace(Effort.of(model, sample), gives_up=flat),
+        steps,
         _longer(model, steps, sample, flat),
+        suspect,
+        lambda params: _fingerprint(model, of_sample(model, params, data), sample),
     )
+    effort = replace(Effort.of(model, sample), gives_up=flat)
+    return search(ascent, rng, reporter or Reporter(), restarts, effort)
 
 
 def _steps(model: EM, data: object, flat: bool) -> Steps:

@@ -17,7 +17,7 @@ from bayeszoo.foundation.named import Params
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.engine.acceleration import squared
 from bayeszoo.inference.engine.approximation import MAX_DRAWS, is_believed
-from bayeszoo.inference.engine.ascent import RESTARTS, Effort, search
+from bayeszoo.inference.engine.ascent import RESTARTS, Ascent, Effort, search
 from bayeszoo.inference.engine.maxima import Search
 from bayeszoo.inference.problem import LOG_WEIGHT, Outcome, Problem
 from bayeszoo.model.base import Model
@@ -111,17 +111,13 @@ def climbs(
         means = {name: np.asarray(marginal.mean()) for name, marginal in model.vb_posterior(q).items()}
         return log_rows(model, means, sample) if terms is None else terms
 
-    return search(
+    ascent = Ascent(
         lambda rng: from_sample(model, model.vb_start(sample, rng), data),
-        evaluate,
-        model.vb_m_step,
-        rng,
-        reporter or Reporter(),
-        restarts=restarts,
+        (evaluate, model.vb_m_step),
+        squared(evaluate, model.vb_m_step, coordinates) if coordinates else None,
         fingerprint=fingerprint,
-        effort=Effort.of(model, sample),
-        longer=squared(evaluate, model.vb_m_step, coordinates) if coordinates else None,
     )
+    return search(ascent, rng, reporter or Reporter(), restarts, Effort.of(model, sample))
 
 
 def _e_step(model: Variational, q: object, data: object) -> Expectation:

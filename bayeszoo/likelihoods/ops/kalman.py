@@ -62,15 +62,11 @@ def _structural_by_loops(
     first: np.ndarray,
     spread: np.ndarray,
     starts: np.ndarray,
-    sizes: np.ndarray,
-    start: np.ndarray,
-    matrix: np.ndarray,
-    noise: np.ndarray,
-    parts: np.ndarray,
+    *form: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the value and its derivatives in the standard deviations, as arrays."""
-    noise_sd, marks, form = r.item(), opens(starts, len(y)), Form(sizes, start, matrix, noise, parts)
-    value, of_q2, of_r2 = structural.derivatives(y, X, marks, form, first, spread, q * q, noise_sd * noise_sd)
+    noise_sd, marks = r.item(), opens(starts, len(y))
+    value, of_q2, of_r2 = structural.derivatives(y, X, marks, Form(*form), first, spread, q * q, noise_sd * noise_sd)
     return np.asarray(value), 2.0 * q * of_q2, np.asarray(2.0 * noise_sd * of_r2)
 
 
