@@ -51,7 +51,7 @@ def test_the_groups_of_a_model_without_are_refused_in_a_line(run, tmp_path):
         2,
         "",
         "error: gaussian_mean is no model of groups with one parameter each; fit one such as normal_means or "
-        "beta_binomial\n",
+        "beta_binomial; `contrasts` compares fits by group\n",
     )
 
 

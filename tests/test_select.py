@@ -83,6 +83,7 @@ def test_a_probability_has_the_error_that_evidences_give_it():
     assert [row["probability_se"] for row in rows] == pytest.approx(drawn.std(axis=0), rel=0.05)
     assert [row["probability"] for row in rows] == pytest.approx(special.softmax(values), rel=1e-12)
     assert [_cell(row, "probability", None) for row in rows] == ["0.67", "0.30", "0.033"]
+    assert _cell({"probability": 1.0, "probability_se": 1e-12}, "probability", None) == "1"
     exact = [{**row, "evidence_se": 0.0} for row in rows]
     _bayes_factors(exact)
     assert [row["probability_se"] for row in exact] == [0, 0, 0]

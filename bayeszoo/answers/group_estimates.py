@@ -46,6 +46,7 @@ _RANKS = ("rank", "mcse_rank", "rank_q025", "rank_q975", "p_highest", "mcse_p_hi
 _INTERVAL = (0.025, 0.975)
 _SPREAD = "sd_shrinkage"
 """The sd over draws of the shrinkage weight, the unit in which its mean is judged; not in the answer."""
+_NO_GROUPS = "fit one such as normal_means or beta_binomial; `contrasts` compares fits by group"
 _ANSWER = "estimates of groups"
 
 
@@ -105,7 +106,7 @@ def group_estimates(tree: xr.DataTree) -> pd.DataFrame:
     fit = answering(Fit(tree), _ANSWER)
     if not has_group_estimates(fit.model):
         problem = f"{fit.model.name} is no model of groups with one parameter each"
-        raise InputError(problem, "no_groups", hint="fit one such as normal_means or beta_binomial")
+        raise InputError(problem, "no_groups", hint=_NO_GROUPS)
     frame = _estimated(fit)
     if is_judged(fit):
         frame = _judged(fit, frame)

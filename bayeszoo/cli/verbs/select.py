@@ -364,9 +364,9 @@ def _show(frame: pd.DataFrame, digits: int | None) -> None:
 def _cell(row: Mapping[Any, Any], name: str, digits: int | None) -> str:
     """Format a number of a candidate: its criteria to two decimals, their errors to two digits.
 
-    A probability has the digits that its Monte Carlo error supports, at most four where it has none.
+    A probability has the digits that its Monte Carlo error supports, four where that is more or it has none.
     """
-    if name == "probability" and row["probability_se"] > 0:
+    if name == "probability" and row["probability_se"] > 5e-5 * row[name]:
         return estimate(row[name], row["probability_se"], digits)
     if name in _NATS:
         return nats(row[name], digits)
