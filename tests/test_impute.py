@@ -13,6 +13,7 @@ import scipy
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer
 from statsmodels.imputation import mice
+from statsmodels.regression.linear_model import OLS
 
 import bayeszoo as bz
 from bayeszoo.errors import InputError, Untrustworthy
@@ -267,6 +268,37 @@ def test_a_fit_is_withheld_where_that_of_one_table_fails(monkeypatch):
         bz.predict(tree, {"a": [0.5], "b": [0.0], "place": ["north"]})
 
 
+def shape_of(y, x):
+    """Return the check whether drawn cells are of a Gaussian given the outcome."""
+    (check,) = (
+        c for c in impute(np.column_stack([y, x]), 40, np.random.default_rng(0)).checks if c.name == "not_gaussian"
+    )
+    return check
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_skewed_feature_that_is_empty_by_the_outcome_is_a_caution(seed):
+    rng = np.random.default_rng(seed)
+    x = rng.exponential(size=400)
+    y = x - 1 + rng.normal(size=400)
+    x = np.where(rng.random(400) < 1 / (1 + np.exp(-1.2 * y)), np.nan, x)
+    seen = ~np.isnan(x)
+    check, error = shape_of(y, x), OLS(x[seen], np.column_stack([np.ones(seen.sum()), y[seen]])).fit().resid
+    assert check.verdict == "caution"
+    assert check.value >= abs(scipy.stats.skewtest(error).statistic) - 1e-9
+    assert shape_of(*pairs(400, 220, seed)).verdict == "ok"
+
+
+def test_a_feature_that_is_curved_in_the_outcome_is_a_caution():
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=150)
+    x = np.where(np.arange(150) < 120, y + 0.5 * y**2 + rng.normal(size=150), np.nan)
+    seen, check = ~np.isnan(x), shape_of(y, x)
+    peer = OLS(x[seen], np.column_stack([np.ones(120), y[seen], y[seen] ** 2])).fit()
+    assert check.verdict == "caution"
+    assert check.value == pytest.approx(abs(peer.tvalues[2]))
+
+
 def test_too_few_tables_are_said_with_more_to_try():
     y, x = pairs(40, 12)
     tree = bz.fit(REGRESSION, bz.read_incomplete(REGRESSION, {"y": y, "x": x}), "exact", seed=1, tables=40)
@@ -375,7 +407,7 @@ def test_intervals_cover_the_slopes_where_cells_are_empty_by_the_outcome():
         X = rng.multivariate_normal([0, 0], [[1, 0.5], [0.5, 1]], 50)
         y = X @ truth + rng.normal(size=50)
         X[rng.random(50) < 1 / (1 + np.exp(-1.2 * (y - 0.5))), 0] = np.nan
-        tree = bz.fit(REGRESSION, bz.read_incomplete(REGRESSION, {"y": y, "X": X}), "exact", seed=seed, tables=100)
+        tree = bz.fit(REGRESSION, bz.read_incomplete(REGRESSION, {"y": y, "X": X}), "exact", seed=seed, tables=40)
         low, high = np.quantile(tree["posterior"]["w"].to_numpy()[..., 1:], [0.05, 0.95], axis=(0, 1))
         covered += np.sum((low < truth) & (truth < high))
     assert 168 <= covered <= 192  # of 200; 90% is 180, with a standard error of 4 to 6

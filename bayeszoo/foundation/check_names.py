@@ -59,6 +59,7 @@ PLAIN = {
     "virial_z": "mean of coordinate times gradient over the draws against -1, in standard errors",
     "kkt_violation": "violation of the KKT conditions",
     "kkt_violation_sd": "violation of the KKT conditions, in nats a standard deviation",
+    "not_gaussian": "skewness or curvature of drawn features given the other columns, |z|",
     "sigma2_distance": "distance of sigma2 from its mode, relative",
 }
 """Plain name of each code that needs one."""

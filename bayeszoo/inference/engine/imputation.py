@@ -6,17 +6,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy
 
 from bayeszoo.distributions.conjugate.multivariate import MultivariateNormal
 from bayeszoo.distributions.structures import Matrices
 from bayeszoo.errors import InputError
-from bayeszoo.foundation.gate import Check, check_draws, passed
+from bayeszoo.foundation.gate import Check, at_most, check_draws, passed
 
 CHAINS = 4
 SWEEPS, LONGEST = 1000, 8000
 """Sweeps of each chain that are kept, after half as many before: at first, and at most."""
 MOST_CELLS = 2**24
 """Most values of drawn cells, of all completed tables together."""
+
+MAX_Z, FEWEST_ROWS = 3.5, 8
+"""Skewness or curvature, in standard errors, that a Gaussian passes once in 2000 times; complete rows to tell it."""
+TRANSFORM = "slopes may be biased: transform such features, as by logs, or use --missing drop"
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +59,7 @@ def impute(rows: np.ndarray, tables: int, rng: np.random.Generator) -> Imputatio
             break
         sweeps *= 2
     column = np.nonzero(holes)[1]
-    return Imputation(centre[column] + scale[column] * cells, checks)
+    return Imputation(centre[column] + scale[column] * cells, [*checks, _check_gaussian(standardized)])
 
 
 def _require_rank(complete: np.ndarray) -> None:
@@ -66,6 +71,33 @@ def _require_rank(complete: np.ndarray) -> None:
     if np.linalg.matrix_rank(complete - complete.mean(axis=0), tol=1e-8 * np.sqrt(n)) < columns:
         problem = "the columns of the complete rows depend linearly on each other: their joint Gaussian is not known"
         raise InputError(problem, "collinear", hint="leave one of these columns out: --features")
+
+
+def _check_gaussian(rows: np.ndarray) -> Check:
+    """Check that columns with empty cells are Gaussian given the others, and linear in them, in the complete rows.
+
+    A feature that is skewed given the outcome is drawn from the wrong law where cells are empty by the outcome. Empty
+    cells hide a part of the skewness.
+    """
+    complete, scores = rows[~np.isnan(rows).any(axis=1)], [0.0]
+    n, columns = complete.shape
+    if n < max(FEWEST_ROWS, columns + 3):
+        return Check("not_gaussian", False, None, f"<= {MAX_Z:g}", "too few complete rows to tell")
+    for j in np.flatnonzero(np.isnan(rows).any(axis=0)):
+        others = np.column_stack([np.ones(n), np.delete(complete, j, axis=1)])
+        mean = others @ np.linalg.lstsq(others, complete[:, j])[0]
+        error, square = complete[:, j] - mean, np.square(mean)
+        bend = square - others @ np.linalg.lstsq(others, square)[0]
+        scores += [_t(bend, error, n - columns - 1)] * bool(bend @ bend > 1e-12 * (square @ square))
+        scores += [abs(float(scipy.stats.skewtest(error).statistic))]
+    return at_most("not_gaussian", max(scores), MAX_Z).or_caveat(TRANSFORM)
+
+
+def _t(term: np.ndarray, error: np.ndarray, df: int) -> float:
+    """Return |t| of a term that is added to a regression, from its part that is orthogonal to the other terms."""
+    slope = term @ error / (term @ term)
+    rest = error - slope * term
+    return float(abs(slope) / np.sqrt(rest @ rest / df / (term @ term)))
 
 
 def _chains(rows: np.ndarray, sweeps: int, tables: int, rng: np.random.Generator) -> tuple[np.ndarray, list[Check]]:
