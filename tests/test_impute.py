@@ -392,10 +392,10 @@ def test_sampled_fits_are_pooled():
     assert np.allclose(by_nuts["sd"], by_exact["sd"], rtol=0.15)
 
 
-@pytest.mark.slow  # fits of 40 imputations with other seeds, whose spread the Monte Carlo error must name
+@pytest.mark.slow  # fits of 20 imputations with other seeds, whose spread the Monte Carlo error must name
 def test_monte_carlo_errors_count_the_spread_between_tables():
-    rows = bz.read_incomplete(REGRESSION, holed())
-    summaries = [bz.summarize(bz.fit(REGRESSION, rows, "exact", seed=seed, tables=40))["w"] for seed in range(40)]
+    rows = bz.read_incomplete(REGRESSION, FEW)
+    summaries = [bz.summarize(bz.fit(REGRESSION, rows, "exact", seed=seed, tables=40))["w"] for seed in range(20)]
     spread = np.std([summary["mean"] for summary in summaries], axis=0, ddof=1)
     assert np.allclose(np.mean([summary["mcse_mean"] for summary in summaries], axis=0), spread, rtol=0.4)
 
