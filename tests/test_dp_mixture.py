@@ -323,6 +323,8 @@ def test_laplace_sees_one_order_of_the_sticks_and_is_refused():
 
 def test_gibbs_is_the_usual_method():
     assert default_method(DP) == "gibbs"
+    (row,) = bz.select({"clusters": DP(K=4, kappa0=0.5, Psi0=0.5)}, PATH, seed=1).to_dict("records")
+    assert row["loo_from"] == "withheld: no closed form: a fit by gibbs (FILE.nc) gives a score"
     assert default_method(GAUSSIAN) == "nuts"
 
 

@@ -60,6 +60,11 @@ def plug_in(model: Model) -> Callable[[Any, Any], Any] | None:
     return lambda stats, rows: model.likelihood(em.mle(model, stats), rows)
 
 
+def fit_with_draws(model: Model) -> str:
+    """Name a fit whose draws give a score: by the model's usual sampler."""
+    return f"a fit by {'gibbs (FILE.nc)' if model.usual_method == 'gibbs' else 'nuts (--nuts, or FILE.nc)'}"
+
+
 @dataclass(frozen=True, eq=False)
 class Criteria:
     """The criteria of a model with latent variables, each with its source.

@@ -20,7 +20,7 @@ from bayeszoo.comparison.candidates import (
     number_of_components,
     require_comparable,
 )
-from bayeszoo.comparison.criteria import Criteria, plug_in
+from bayeszoo.comparison.criteria import Criteria, fit_with_draws, plug_in
 from bayeszoo.comparison.evidence.of_candidates import log_evidence
 from bayeszoo.distributions.conjugate.law import Block
 from bayeszoo.errors import NumericalError
@@ -369,7 +369,7 @@ def _leave_one_out(candidate: Candidate, options: SelectOptions) -> Document:
         loo, source = score.by_quadrature(candidate.model, candidate.data), "quadrature"
     else:
         reason = "no closed form" if candidate.fit is None else f"{candidate.method} has no draws of the posterior"
-        raise NoScore(f"{reason}: a fit by nuts (--nuts, or FILE.nc) gives a score")
+        raise NoScore(f"{reason}: {fit_with_draws(candidate.model)} gives a score")
     return _prediction("loo", loo, source) | {"loo_mcse": loo.total * loo.mcse, "k_hat": loo.k_hat}
 
 
