@@ -225,7 +225,7 @@ def _distances(judged: Fit, truth: Fit) -> Iterator[tuple[str, tuple[float, floa
             with np.errstate(invalid="ignore", divide="ignore"):
                 mean, ratio = (values.mean((0, 1)) - draws.mean((0, 1))) / sd, values.std((0, 1)) / sd
             still = sd <= 1e-9 * np.abs(draws.mean((0, 1)))
-            for index, label in elements(judged[group].to_dataset()[key]):
+            for index, label in elements(judged.tree[group].to_dataset()[key]):
                 if not still[index]:
                     yield label, (float(mean[index]), float(ratio[index]))
 
