@@ -15,6 +15,7 @@ from bayeszoo.comparison.evidence.of_candidates import log_evidence
 from bayeszoo.data.read import Data
 from bayeszoo.distributions.scale import Scale
 from bayeszoo.families.latent_functions import weights
+from bayeszoo.results.stored import Fit
 from tests.refusals import raises
 
 ROWS = Data(
@@ -77,22 +78,22 @@ def test_any_shares_of_draws_are_right(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def tree():
+def fit():
     """Return a fit of short chains, which are enough for a proposal."""
-    return bz.fit(OVER, ROWS, "gibbs", seed=1, draws=200, tune=100, extend=False)
+    return Fit(bz.fit(OVER, ROWS, "gibbs", seed=1, draws=200, tune=100, extend=False))
 
 
-def test_select_shows_it_with_its_error(tree, monkeypatch):
+def test_select_shows_it_with_its_error(fit, monkeypatch):
     """It samples: draws of the fit are the proposal."""
     monkeypatch.setattr(by_importance, "FIRST", 300)
-    value, error, how = by_importance.by_importance(OVER, Candidate("", OVER, ROWS, tree, "gibbs", "sampled"))
+    value, error, how = by_importance.by_importance(OVER, Candidate("", OVER, ROWS, fit, "gibbs", "sampled"))
     assert abs(value + OVER.log_coefficient(ROWS) - by_quadrature()) < 4.5 * error < 0.4
     assert how == "importance sampling"
-    assert log_evidence(Candidate("", OVER, ROWS, tree, "gibbs", "sampled")) == (value, error, how)
+    assert log_evidence(Candidate("", OVER, ROWS, fit, "gibbs", "sampled")) == (value, error, how)
 
 
-def test_weights_that_are_too_unequal_are_withheld(tree, monkeypatch):
+def test_weights_that_are_too_unequal_are_withheld(fit, monkeypatch):
     for name, value in {"pareto_k": lambda weights: 0.9, "FIRST": 5, "MORE": 5}.items():
         monkeypatch.setattr(by_importance, name, value)
     with raises(bz.NumericalError, "no_evidence", "k-hat"):
-        by_importance.by_importance(OVER, Candidate("", OVER, ROWS, tree, "gibbs", "sampled"))
+        by_importance.by_importance(OVER, Candidate("", OVER, ROWS, fit, "gibbs", "sampled"))
