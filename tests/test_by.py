@@ -373,6 +373,18 @@ def test_draws_have_a_ratio_where_all_of_both_are_positive():
     assert np.isnan(ratio).tolist() == [False, True, True, True]
 
 
+def test_ratios_of_groups_do_not_depend_on_which_draws_are_negative():
+    """Effects may be negative, whichever pairs happen to have positive draws; rates may not."""
+    effects = {"y": [40.0, 41.0, 0.5], "se": [2.0, 2.0, 2.0], "group": ["a", "b", "c"]}
+    model = bz.find("normal_means")
+    data = bz.read(model, effects)
+    tree = bz.fit(model(m0=20.0, s0=20.0, t0=20.0), data, "exact", seed=1)
+    assert (tree["posterior"]["theta"].to_numpy()[..., :2] > 0).all()  # as those of the first two groups are
+    assert bz.contrasts(tree)["ratio"].isna().all()
+    coins = bz.fit(bz.find("beta_binomial"), None, "exact", seed=1)
+    assert bz.contrasts(coins)["ratio"].notna().all()
+
+
 def test_a_table_with_a_column_of_groups_is_told_of_the_option_that_fits_them(run, written):
     file = written("variant,bought\nA,1\nA,0\nB,1\nB,1\n", "pages.csv")
     code, _, err = run("fit", "beta_bernoulli", file)

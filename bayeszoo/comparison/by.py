@@ -6,7 +6,7 @@ import math
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import lazy_loader
@@ -218,10 +218,10 @@ def contrasts(tree: xr.DataTree, against: str | None = None, *, rope: float | No
         One row for each pair and scalar quantity. ``p_greater`` is the probability that the quantity is greater in
         ``group`` than in ``against``; ``difference`` is the mean of the difference, with ``difference_q025`` and
         ``difference_q975``; ``ratio`` is the median of the ratio, with ``ratio_q025`` and ``ratio_q975``, where the
-        quantity is positive in both. ``loss_group`` is the expected loss of choosing ``group`` where more is better,
-        the mean of max(against - group, 0); ``loss_against`` is that of choosing ``against``. With ``rope``,
-        ``p_above`` and ``p_below`` are the probabilities that the difference is greater than it, and less than minus
-        it.
+        quantity is positive, by draws in those of all groups. ``loss_group`` is the expected loss of choosing ``group``
+        where more is better, the mean of max(against - group, 0); ``loss_against`` is that of choosing ``against``.
+        With ``rope``, ``p_above`` and ``p_below`` are the probabilities that the difference is greater than it, and
+        less than minus it.
         Columns that end in ``_mcse`` are Monte Carlo errors: NaN between exact fits, which are compared in closed
         form. Groups of one fit depend on each other and are compared by its joint draws; where the fit is exact, only
         the mean of the difference is exact too, with an error of 0. Where the tails of draws are too heavy for an
@@ -286,7 +286,9 @@ def _contrasted(fits: Mapping[str, Fit], group: str, against: str, rope: float |
         if first.kind == "point estimate":
             columns = of_points(draws[0][name][0, 0], draws[1][name][0, 0])
         else:
-            columns = _in_closed_form(first, second, name, rope) or by_draws(draws[0][name], draws[1][name], rope)
+            columns = _in_closed_form(first, second, name, rope) or by_draws(
+                draws[0][name], draws[1][name], rope, _are_positive(fits.values(), name, draws[0][name].shape[2:])
+            )
         with np.errstate(invalid="ignore"):  # of two infinite means
             columns["difference"] = means[1][name] - means[0][name]
         for key in ("difference_mcse", "loss_group", "loss_group_mcse", "loss_against", "loss_against_mcse"):
@@ -294,6 +296,12 @@ def _contrasted(fits: Mapping[str, Fit], group: str, against: str, rope: float |
         for index, label in elements(first.tree["posterior"].to_dataset()[name]):
             row = {key: float(values[index]) for key, values in columns.items()}
             yield {"quantity": label, "group": group, "against": against, **row}
+
+
+def _are_positive(fits: Iterable[Fit], name: str, shape: tuple[int, ...]) -> np.ndarray:
+    """Say which entries of a quantity of a shape are positive in all draws of all fits that show it."""
+    draws = [fit.draws()[name] for fit in fits if fit.is_shown and name in fit.draws()]
+    return np.all([(values > 0).all((0, 1)) for values in draws if values.shape[2:] == shape], axis=0)
 
 
 def _means(fit: Fit) -> dict[str, np.ndarray]:

@@ -45,12 +45,18 @@ def pairs_of(labels: Sequence[str], against: str | None, usual: str) -> list[tup
     return pairs
 
 
-def by_draws(first: np.ndarray, second: np.ndarray, rope: float | None = None) -> dict[str, np.ndarray]:
-    """Compare two groups by their draws, shape (chain, draw, ...), paired draw by draw."""
+def by_draws(
+    first: np.ndarray, second: np.ndarray, rope: float | None = None, has_ratio: np.ndarray | bool = True
+) -> dict[str, np.ndarray]:
+    """Compare two groups by their draws, shape (chain, draw, ...), paired draw by draw.
+
+    A ratio is that of positive numbers; ``has_ratio`` says of which quantities the draws of further groups are positive
+    too: a number that may be negative is positive in all draws of some groups by chance.
+    """
     chains, length = (min(a, b) for a, b in zip(first.shape[:2], second.shape[:2], strict=True))
     first, second = first[:chains, :length], second[:chains, :length]
     difference = second - first
-    are_positive = (first > 0).all((0, 1)) & (second > 0).all((0, 1))
+    are_positive = (first > 0).all((0, 1)) & (second > 0).all((0, 1)) & has_ratio
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(are_positive, second / first, np.nan)
     columns = _probability("p_greater", difference > 0, difference)

@@ -89,7 +89,7 @@ def _contrasted(fit: Fit, name: str, first: list[int], second: list[int], rope: 
     if fit.kind == "point estimate":
         columns = of_points(draws[0, 0, first], draws[0, 0, second])
     else:
-        columns = by_draws(draws[..., first], draws[..., second], rope)
+        columns = by_draws(draws[..., first], draws[..., second], rope, bool((draws > 0).all()))
     if is_judged(fit):
         columns["difference"] = columns["difference_mean"]
     else:
