@@ -284,6 +284,13 @@ def test_months_and_even_steps_are_times(times):
     assert len(own["y"]) == 4
 
 
+def test_levels_have_the_times_of_their_rows():
+    months = [f"2024-{month:02}-01" for month in range(1, 7)]
+    tree = bz.fit(Level, bz.read(Level, {"month": months, "y": WALK[:6]}, column="y", time="month"), "map", seed=1)
+    assert bz.decode(tree)["month"].tolist() == months
+    assert "month" not in bz.decode(bz.fit(Level, {"y": WALK[:6]}, "map", seed=1))
+
+
 def test_a_year_that_is_left_out_is_said():
     notes = bz.read(Level, {"year": [1901, 1902, 1904, 1905], "y": WALK[:4]}, column="y").notes
     assert any("year" in note for note in notes)

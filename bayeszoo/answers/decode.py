@@ -30,7 +30,7 @@ from bayeszoo.answers.judged import (
     without_of_all,
 )
 from bayeszoo.answers.levels import LEVELS, decoded
-from bayeszoo.answers.time_tables import frame_of, sequences, whole_number
+from bayeszoo.answers.time_tables import frame_of, sequences, times_of, whole_number
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.foundation.named import Arrays, Options, Params
@@ -168,6 +168,7 @@ def decode(
     pandas.DataFrame
         One row per data row, counted from 1, with the columns
 
+        - the time of the row under the name of its column, if the table has times;
         - ``sequence``, its name in the table or its number from 1, if there are several;
         - ``state``: the most probable state given all rows of the sequence; these states have the fewest expected
           errors, but may form an impossible path;
@@ -245,7 +246,9 @@ def _decoded(decoding: Decodable, paths: int, seed: int | np.random.Generator) -
     model, states = decoding.model, np.array(decoding.states)
     smoothed, filtered, best = decoding.average(), decoding.average(model.filtered), decoding.best()
     path, value = model.best_path(best, decoding.data)
-    columns = sequences(decoding.data) | {"state": states[smoothed.label], "viterbi": states[path]}
+    columns = (
+        times_of(decoding.data) | sequences(decoding.data) | {"state": states[smoothed.label], "viterbi": states[path]}
+    )
     rng = stream(seed, model.name, fields_of(model), decoding.data.digest, "paths")
     points = _points(flat(decoding.draws))
     for i, point in enumerate(rng.integers(0, len(points), paths), start=1):

@@ -25,7 +25,7 @@ from bayeszoo.answers.judged import (
     without_of_all,
 )
 from bayeszoo.answers.quantiles import Quantiles, over_draws
-from bayeszoo.answers.time_tables import frame_of, sequences, times_ahead
+from bayeszoo.answers.time_tables import frame_of, sequences, times_ahead, times_of
 from bayeszoo.data.inputs import Series
 from bayeszoo.data.read import Data, read
 from bayeszoo.distributions.averaged import NOTHING, Averaged, RowLaw
@@ -214,7 +214,9 @@ def _decoded(source: Fit | LevelsInTime, data: Data, paths: int, seed: int | np.
     filtered = levels.mixture(lambda params: levels.model.filtered(params, data)).moments(np.inf)
     part_moments, quantiles, rows = smoothed.moments(np.inf), smoothed.quantiles(), len(data["y"])
     of_level = {name: values[:rows] for name, values in quantiles.values.items()}
-    columns = sequences(data) | {"level": part_moments.mean[:rows], "sd": part_moments.sd[:rows], **of_level}
+    columns = (
+        times_of(data) | sequences(data) | {"level": part_moments.mean[:rows], "sd": part_moments.sd[:rows], **of_level}
+    )
     columns |= {"mcse_level": part_moments.mcse_mean[:rows], "mcse_sd": part_moments.mcse_sd[:rows]}
     columns |= {name: error[:rows] for name, error in quantiles.columns().items()}
     columns |= {"filtered": filtered.mean, "mcse_filtered": filtered.mcse_mean}

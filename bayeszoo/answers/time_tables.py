@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+_TAKEN = ("sequence", "state", "viterbi", "level", "sd", "filtered", "withheld", "log_score")
+"""Columns of tables in time, whose names no column of times takes."""
+
+
 def sequences(data: Data, steps: int | None = None) -> dict[str, np.ndarray]:
     """Return the name or number of each row's sequence, or of each step after its end; nothing for a single one."""
     sequence = data["sequence"]
@@ -31,10 +35,18 @@ def names_of(data: Data) -> np.ndarray:
     return np.array(names, dtype=object) if len(names) == count else np.arange(1, count + 1)
 
 
+def times_of(data: Data) -> dict[str, np.ndarray]:
+    """Return the time of each row under the name of its column; nothing if unknown."""
+    times = data.reading.get("times")
+    if times is None or times["column"] in _TAKEN or len(times["values"]) != data.rows:
+        return {}
+    return {times["column"]: np.array(times["values"], dtype=object)}
+
+
 def times_ahead(data: Data, steps: int) -> dict[str, np.ndarray]:
     """Return the times of the steps after each sequence, under the name of their column; nothing if unknown."""
     times = data.reading.get("times")
-    if times is None or times["column"] == "sequence":
+    if times is None or times["column"] in _TAKEN:
         return {}
     begins = [*starts(data["sequence"]), data.rows]
     times_of_sequences = [times_after(times["values"][begin:end], steps) for begin, end in itertools.pairwise(begins)]
