@@ -28,6 +28,10 @@ def table():
 
 @pytest.fixture(scope="module")
 def fit():
+    return with_narrow_means()
+
+
+def with_narrow_means():
     """A fit measured against its own draws, the means of which were spread out: nothing is compiled."""
 
     def known(problem):

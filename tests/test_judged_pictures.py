@@ -4,14 +4,12 @@ import numpy as np
 import pytest
 
 import bayeszoo as bz
-from bayeszoo.errors import Caution, Untrustworthy
-from bayeszoo.inference import reference
-from bayeszoo.inference.methods import vb
+from bayeszoo.errors import Untrustworthy
 from bayeszoo.plots.families.effects import effects, explained
 from bayeszoo.plots.families.factors import eigenvalues
 from bayeszoo.results.stored import Fit
 from tests.refusals import raises
-from tests.test_judged import PCA, approximation, changed, moved, rng, scaled, table, turn
+from tests.test_judged import approximation, changed, moved, scaled, turn, with_narrow_means
 
 
 @pytest.fixture(scope="module")
@@ -58,19 +56,7 @@ def test_the_share_explained_is_judged(line):
 
 @pytest.fixture(scope="module")
 def factors():
-    """A fit measured against its own draws, as if a loading were withheld: nothing is compiled."""
-
-    def known(problem):
-        q = vb.searched(problem, 2).best.state
-        draws = problem.model.vb_posterior(q).rvs((4, 2500), rng())
-        far = draws["mean"].mean(axis=(0, 1)) + 2.5 * (draws["mean"] - draws["mean"].mean(axis=(0, 1)))
-        return reference.Reference("draws of the test", {**draws, "mean": far})
-
-    data = bz.read(PCA, table())
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reference, "reference", known)
-        with pytest.warns(Caution):
-            return bz.fit(PCA.weak(data), data, "vb", seed=1, restarts=2, groups=())
+    return with_narrow_means()
 
 
 def drawn(figure):

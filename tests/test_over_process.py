@@ -12,6 +12,7 @@ from bayeszoo.inference.methods.enumeration import enumerate_posterior
 from bayeszoo.results.figures import facts
 from bayeszoo.results.stored import Fit
 from tests.refusals import raises
+from tests.test_dp_mixture import set_partitions
 
 BASE = bz.find("dp_mixture")(K=8, alpha=1.0, m0=0.5, kappa0=0.2, nu0=3.0, Psi0=0.3)
 OVER = bz.over(BASE, {"alpha": "Gamma(2, 2)"})
@@ -96,17 +97,6 @@ def test_answers_and_files_are_those_of_the_process(tmp_path):
 
 EIGHT = np.array([-1.0, -0.8, 0.1, 1.9, 2.2, 2.4, 4.0, -1.3])
 WHOLE = bz.over(BASE.replaced(K=60), {"alpha": "Gamma(2, 4)"})
-
-
-def set_partitions(rows):
-    """Every partition of a list, by the recursion on its last entry."""
-    if not rows:
-        yield []
-        return
-    for rest in set_partitions(rows[:-1]):
-        for i, own in enumerate(rest):
-            yield [*rest[:i], [*own, rows[-1]], *rest[i + 1 :]]
-        yield [*rest, [rows[-1]]]
 
 
 def log_evidence_of_cluster(rows):
