@@ -35,7 +35,10 @@ def test_a_location_is_told_to_two_digits_of_its_sd(offset):
     assert numbers.spread({"slope_q025": 1.0, "sd_slope": 0.2}, "slope_q025") == 0.2
 
 
-@pytest.mark.parametrize(("value", "shown"), [(999999.7331, "999999.73"), (12345.678, "12346"), (3.2e11, "3.2e+11")])
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(999999.7331, "999999.73"), (12345.678, "12346"), (1234567890.1234, "1234567890.12"), (3.2e11, "3.2e+11")],
+)
 def test_a_point_estimate_keeps_the_digits_before_the_point(value, shown):
     assert numbers.statistic("mean", value) == shown
     assert numbers.statistic("sd", 999999.7331) == "1e+06"

@@ -20,7 +20,7 @@ _PLACES = ("mean", *QUANTILES)
 _LOCATIONS = (*_PLACES, "observed", "filled", "level", "raw", "replicated")
 """Columns in the unit of the outcome, whose zero may be far from all numbers."""
 _NATS = ("log_evidence", "elbo")
-_LARGE = (1e5, 1e9)
+_LARGE = (1e5, 1e11)
 """Range of large numbers whose differences five significant digits may hide."""
 
 
