@@ -133,7 +133,7 @@ def load(name: str) -> Scorecard:
         held = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(
-            f"{name} has no stored scorecard", "unknown_name", hint=f"`bayeszoo check {name}` makes one now"
+            f"{name} has no stored scorecard", "unknown_name", hint=f"`bayeszoo check {name}` runs its checks now"
         ) from None
     checks = tuple(Check(**entry | {"value": entry["value"] and float(entry["value"])}) for entry in held.pop("checks"))
     return Scorecard(**held | {"cases": tuple(held["cases"]), "checks": checks, "made_by": tuple(held["made_by"])})
