@@ -80,7 +80,7 @@ plt.show()
 # %%
 answer = bz.steps(tree)
 print(answer.drawing)
-print("probability of this tree:", round(answer.trees.tree_probability, 4))
+print("probability of this tree:", round(answer.tree_probability[0], 4))
 
 # %%
 answer.leaves.query("probability > .02").round(3).T

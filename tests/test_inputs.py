@@ -105,7 +105,7 @@ NO_COUNTS = {
     "none fits": ({"a": [0], "b": [1]}, {}, "the table has columns 'a', 'b'; say which with --column"),
     "unknown option": ({"y": [0]}, {"colour": "y"}, "unknown option 'colour'; accepted are " + ACCEPTED),
     "half": ({"s": [0]}, {"successes": "s"}, "successes and trials go together, and with no other option"),
-    "missing": ({"y": [0]}, {"missing": "impute"}, "missing must be 'refuse' or 'drop', got 'impute'"),
+    "missing": ({"y": [0]}, {"missing": "skip"}, "missing must be 'refuse' or 'drop', got 'skip'"),
 }
 test_tables_of_outcomes_that_are_refused = refuses(Coin, NO_COUNTS)
 

@@ -32,7 +32,7 @@ from bayeszoo.model.fields import positive, real, whole
 from bayeszoo.model.function import OfFunction
 from bayeszoo.model.types import DeclaredModel
 
-pm, pt = lazy_loader.load("pymc"), lazy_loader.load("pytensor.tensor", suppress_warning=True)
+pm = lazy_loader.load("pymc")
 ops = lazy_loader.load("bayeszoo.likelihoods.ops.network", suppress_warning=True)
 
 MOST_UNITS, MOST_CELLS = 50, 1e6
@@ -258,7 +258,7 @@ class NetworkModel(AtPlaces, Conditional, Symmetric, OfFunction, family=True):
         numbers = {"terms": terms, "y_data": data["y"] - self.m0, "precision": self.precision}
         with pm.Model(coords=self.coords(data)) as model:
             hidden = self.declared_outer(data)
-            w = pt.concatenate([hidden["bias"][None], hidden["weights"]], axis=0)
+            w = pm.math.concatenate([hidden["bias"][None], hidden["weights"]], axis=0)
             arrays = [pm.Data(name, values) for name, values in numbers.items()]
             pm.Potential("y", ops.network_log_density(w, *arrays, pm.Data("noise", np.array([self.a0, self.b0]))))
         return model
