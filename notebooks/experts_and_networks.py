@@ -97,7 +97,7 @@ pd.Series(evidence).round(1)
 
 # %% tags=["hide-cell"]
 assert evidence["process"] > evidence["tree"] + 5 > evidence["line"] + 5
-assert answer.trees.tree_probability < 0.2
+assert answer.tree_probability[0] < 0.2
 in_steps = bz.function_values(tree, places)["mean"]
 assert np.max(np.abs(in_steps.to_numpy() - means["process"].to_numpy())[8:-8]) < 1.0
 

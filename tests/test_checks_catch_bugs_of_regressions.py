@@ -86,11 +86,6 @@ def learned_otherwise(change):
     return lambda m, s: change(m, s, *right(m)._learned(s))
 
 
-def squared_root(m, s):
-    mean, root = right(m)._prior(s)
-    return mean, root @ root.T
-
-
 def mode_of_the_marginal(m, s):
     found, shape, scale = m._learned(s)
     return {"w": m.in_units(s, found).mean, "sigma2": scale / (shape + 1)}
@@ -105,8 +100,8 @@ misfit = learned_otherwise(lambda m, s, found, shape, scale: (found, shape, m.b0
 regression("candidate_identity chain_rule", "MisfitOfTheModeAlone", _learned=misfit)
 by_rows = learned_otherwise(lambda m, s, found, shape, scale: (found, shape + s.n / 2, scale))
 regression("candidate_identity chain_rule", "ShapeGrowsByRows", _learned=by_rows)
-declared_right = {"declare": lambda m, d: LinearRegression(**vars(m)).declare(d)}
-regression("no_data", "CovarianceReadAsRoot", _prior=squared_root, **declared_right)
+squared = lambda m, s: LinearRegression(**{**vars(m), "V0": np.square(m.V0)}).posterior(s)  # noqa: E731
+regression("no_data", "CovarianceReadAsRoot", posterior=squared)
 regression("batches", "UpdatedForgetsTheMean", updated=lambda m, s: replace(right(m).updated(s), w0=m.w0))
 regression("derived_quantities", "SigmaIsTheVariance", derived=lambda m, p: {"sigma": np.asarray(p["sigma2"])})
 regression("map_is_the_maximum", "ModeOfTheMarginal", map=mode_of_the_marginal)

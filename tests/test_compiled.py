@@ -15,7 +15,7 @@ from bayeszoo.model.capabilities import PointMasses
 from tests.quick import quick_where
 
 # of counts up to a largest, of which counts are 0
-OTHER_SHAPES = {"hmm_poisson", "gamma_poisson_groups"}
+OTHER_SHAPES = {"hmm_poisson", "gamma_poisson_groups", "gaussian_process_classification"}
 QUICK = ("beta_bernoulli", "gamma_poisson", "linear_regression", "markov_chain", "tree_network")
 
 

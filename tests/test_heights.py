@@ -17,7 +17,8 @@ from bayeszoo.model.capabilities import Conditional
 QUICK = ("normal_gamma", "negative_binomial_regression", "logistic_regression", "beta_binomial")
 NAMES = [name for name in bz.names() if "map" in methods_for(bz.find(name))]
 WITHOUT_MLE = {"bayesian_pca", "logistic_regression", "negative_binomial_regression", "probit_regression"}
-WITHOUT_MLE |= {"softmax_regression", "support_vector_regression", "dp_mixture"}
+WITHOUT_MLE |= {"softmax_regression", "support_vector_regression", "dp_mixture", "logistic_intercepts"}
+WITHOUT_MLE |= {"gaussian_process_classification", "graph_process"}
 """Models whose likelihood has no maximum for the data of their case: these fits are refused, as other tests hold."""
 AT_THE_EDGE = {"hmm_categorical", "latent_class", "lda", "markov_chain", "normal_means", "tree_network"}
 """Models whose mle has probabilities or an sd of 0, which have no place in unconstrained coordinates."""
