@@ -41,10 +41,11 @@ def prequential(model: Model, data: object = None, *, forget: float = 1.0, **opt
     -------
     pandas.DataFrame
         Indexed by row, from 1, in nats: ``log_loss``, minus the log predictive density of the row;
-        ``cumulative_log_loss``, which at the last row is minus the log evidence if nothing is forgotten;
+        ``cumulative_log_loss``, in the end minus ``log_evidence + log_coefficient`` if nothing is forgotten;
         ``least_log_loss``, that of the rows so far at the maximum of their likelihood, NaN where there is none;
         ``regret``, the cumulative loss minus the least. With more than 500 rows the last two are computed at 500 of
-        them. ``attrs`` has ``forget`` and, if nothing is forgotten, ``log_evidence``.
+        them. ``attrs`` has ``forget`` and, if nothing is forgotten, ``log_evidence``, of the ordered data as of a fit,
+        and ``log_coefficient``, the log number of orders of rows that are counts.
 
     Raises
     ------
@@ -81,7 +82,8 @@ def prequential(model: Model, data: object = None, *, forget: float = 1.0, **opt
     frame = pd.DataFrame(columns, index=pd.Index(rows.numbers, name="row"))
     frame.attrs["forget"] = float(forget)
     if forget == 1:
-        frame.attrs["log_evidence"] = -math.fsum(losses)
+        coefficient = predictive.statistics(rows).log_coefficient
+        frame.attrs |= {"log_evidence": -math.fsum(losses) - coefficient, "log_coefficient": coefficient}
     return frame
 
 

@@ -56,7 +56,9 @@ def _show(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     saved.show_rows(frame, f"{title}; {of_data(whole['data'])}", digits=digits)
     last = frame.iloc[-1]
     line = f"cumulative log loss {number(last['cumulative_log_loss'], digits or 8)} nats"
-    line += ", minus the log evidence" if whole["forget"] == 1 else ""
+    if whole["forget"] == 1:
+        of_counts = " of the counts; a fit gives that of the ordered data" if whole["log_coefficient"] else ""
+        line += f", minus the log evidence{of_counts}"
     undefined = "not defined: the rows have no maximum-likelihood estimate"
     regret = undefined if last["regret"] != last["regret"] else f"{number(last['regret'], digits or 5)} nats"
     terminal.out().print(line)
