@@ -390,6 +390,8 @@ def test_a_table_with_a_column_of_groups_is_told_of_the_option_that_fits_them(ru
     code, _, err = run("fit", "beta_bernoulli", file)
     assert code == 2
     assert "--column bought --by variant" in err
+    file = written("variant,year,bought\nA,1901,1\nA,1902,0\nB,1901,1\nB,1902,1\n", "years.csv")
+    assert "--column COLUMN --by variant" in run("fit", "beta_bernoulli", file)[2]  # the outcome may be either
 
 
 @pytest.mark.slow  # it saves a fit by groups with all that ArviZ can use

@@ -284,7 +284,7 @@ def coming(fit: Fit, new_data: object, options: Options) -> Data | None:
 def forecasted(source: Fit | LevelsInTime, data: Data, steps: int, new: Data | None = None) -> pd.DataFrame:
     """Predict levels and rows after the last of each sequence: `bz.forecast` for real-valued hidden states.
 
-    ``new`` are the features of rows to come, of which the first ``steps`` are used.
+    ``new`` are the features of rows to come; the first ``steps`` rows are used.
     """
     if new is not None:
         if new.rows < steps:

@@ -50,8 +50,8 @@ def by_draws(
 ) -> dict[str, np.ndarray]:
     """Compare two groups by their draws, shape (chain, draw, ...), paired draw by draw.
 
-    A ratio is that of positive numbers; ``has_ratio`` says of which quantities the draws of further groups are positive
-    too: a number that may be negative is positive in all draws of some groups by chance.
+    A ratio needs positive numbers. ``has_ratio`` says whether the draws of the other groups are positive too: a
+    quantity that may be negative is positive in all draws of some groups by chance.
     """
     chains, length = (min(a, b) for a, b in zip(first.shape[:2], second.shape[:2], strict=True))
     first, second = first[:chains, :length], second[:chains, :length]

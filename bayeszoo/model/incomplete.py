@@ -101,7 +101,7 @@ class Incomplete(Accumulated):
 
     @property
     def note(self) -> str:
-        """How many cells of which columns are drawn, and what is assumed of them."""
+        """The number of drawn cells of each column, and the assumptions about them."""
         row, column = self.places.T
         names = self.holed[self.inputs.axis]
         counts = ", ".join(f"{names[j]} {count}" for j, count in enumerate(np.bincount(column)) if count)
@@ -157,7 +157,7 @@ def read_incomplete(
     Returns
     -------
     Incomplete
-        The rows that have an outcome; a note says how many cells of which columns are empty. Each fit of it draws the
+        The rows that have an outcome; a note gives the number of empty cells of each column. Each fit of it draws the
         empty cells anew.
 
     Raises

@@ -29,7 +29,8 @@ def by_group(columns: Mapping[str, Iterable[object]]) -> str:
     others = [name for name in columns if name not in groups]
     if not groups or not others:
         return ""
-    return f"; --column {others[0]} --by {groups[0]} fits each {groups[0]} by itself and compares them"
+    column = others[0] if len(others) == 1 else "COLUMN"  # which of several holds the outcome is not known
+    return f"; --column {column} --by {groups[0]} fits each {groups[0]} by itself and compares them"
 
 
 def _names_groups(cells: Sequence[str]) -> bool:

@@ -178,7 +178,7 @@ class Concentration:
 
 
 class _Of:
-    """A marginal that is computed once it is asked for: of most assignments draws are all that is."""
+    """A marginal that is computed when it is first asked for, as most assignments need draws alone."""
 
     def __init__(self, law: Callable[[], Marginal]) -> None:
         self._make = law

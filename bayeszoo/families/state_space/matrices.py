@@ -61,7 +61,7 @@ class Matrices:
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """The entries of the state, the first of which is the level, and the mean of the row where it is another."""
+        """The entries of the state, beginning with the level, and the mean of the row where it is another number."""
         names = ("level", *(f"state_{i}" for i in range(2, len(self.C) + 1)))
         return names if self.C.tolist() == [1.0] else (*names, SIGNAL)
 
