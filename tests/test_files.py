@@ -244,6 +244,15 @@ def test_a_small_file_that_declares_much_is_not_read(saved, size, monkeypatch):
         bz.load(saved)
 
 
+def test_a_file_that_memory_is_too_small_for_is_not_called_damaged(saved, monkeypatch):
+    def no_memory(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr(xr, "load_datatree", no_memory)
+    with pytest.raises(MemoryError):
+        bz.load(saved)
+
+
 def with_virtual_rows(file):
     layout = h5py.VirtualLayout(shape=(4,), dtype="f8")
     layout[:] = h5py.VirtualSource("secret.h5", "theta", shape=(4,))

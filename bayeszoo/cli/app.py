@@ -193,7 +193,7 @@ def _run(arguments: list[str], debug: bool) -> int:
             remedy = "name a folder that you can write to: PYTENSOR_FLAGS=base_compiledir=FOLDER"
             return _fail(error, f"error: {error} {remedy}", InputError.exit_code, debug)
         return _fail(error, f"bug: {type(error).__name__}: {error}; run again with --debug", 1, debug)
-    except BaseException as error:
+    except BaseException as error:  # its class cannot be imported; all others are raised again
         if type(error).__name__ != PANIC:
             raise
         return _fail(error, f"error: compiled code stopped: {error}", NumericalError.exit_code, debug)

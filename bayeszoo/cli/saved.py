@@ -207,7 +207,7 @@ def at_once(write_file: Writer) -> Writer:
     result: Future[Path | None] = Future()
     try:
         result.set_result(write_file())
-    except Exception as error:
+    except Exception as error:  # any, raised when the path is asked for, once the answer is printed
         result.set_exception(error)
     return result.result
 
@@ -237,7 +237,7 @@ def deliver(
             try:
                 path = write_file()
                 written[name] = None if path is None else str(path)
-            except Exception as error:
+            except Exception as error:  # any, raised below, once the other files are written
                 error.add_note(IN_FULL)
                 failed.append(error)
     finally:  # an interrupt too

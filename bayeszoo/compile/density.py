@@ -159,7 +159,7 @@ class Density:
             from bayeszoo.compile.native import Native
 
             return Native(*functions, self.size, expanded)
-        except Exception as error:
+        except Exception as error:  # internals of another version may fail in any way: PyMC's sampler serves
             raise NoAddress(f"no native density, {type(error).__name__}: {error}") from error
 
     @cached_property

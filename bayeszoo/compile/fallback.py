@@ -23,7 +23,7 @@ def function_of(flat: object, outputs: Sequence[object], start: np.ndarray, mode
 
         function = compiled(flat, outputs, mode)
         function(start)
-    except Exception as error:
+    except Exception as error:  # internals of another version may fail in any way: the fit says how
         if is_out_of_range(error):
             raise
         return _by_pytensor(flat, outputs, start, f"{type(error).__name__}: {error}")
@@ -37,7 +37,7 @@ def _by_pytensor(flat: object, outputs: Sequence[object], start: np.ndarray, ins
         try:
             function = Function(pytensor.function([flat], outputs, mode="NUMBA", **options), (), instead, "NUMBA")
             function(start)
-        except Exception as error:
+        except Exception as error:  # as above; the Python linker serves
             if is_out_of_range(error):
                 raise
         else:

@@ -86,7 +86,7 @@ class Native:
     def _on_error(self, x: Any) -> int:
         try:
             self._again(np.array(x[: self.size]))
-        except Exception as error:  # nutpie's threads cannot raise it
+        except Exception as error:  # any: nutpie's threads cannot raise it, so the sampler stops and `nuts` does
             self.error = error
             return FATAL
         return RECOVERABLE

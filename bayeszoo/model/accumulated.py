@@ -133,7 +133,7 @@ def rebuilt(model: Model, like: Data, arrays: Mapping[str, np.ndarray]) -> Any:
     try:
         empty = sufficient(model).statistics(like)
         is_whole = axes == {name: values.ndim for name, values in arrays_of(empty).items()}
-    except Exception:  # arrays from a file may have any name and type
+    except Exception:  # arrays from a file may have any name and type; those that raise anything are refused
         is_whole = False
     if not is_whole:
         problem = f"the stored statistics have other names or shapes than those of {model.name}"

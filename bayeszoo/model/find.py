@@ -368,7 +368,7 @@ def blaming_its_file(model: type[Model]) -> AbstractContextManager[None]:
 def _load(point: EntryPoint) -> object:
     try:
         return point.load()
-    except Exception as error:  # it is foreign code: any error is the plug-in's
+    except Exception as error:  # foreign code may raise anything: the plug-in is refused
         hint = "ask its author, or uninstall it"
         raise InputError(
             f"the plug-in {point.name!r} cannot be imported: {error}", "bad_model_file", hint=hint

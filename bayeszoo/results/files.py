@@ -143,9 +143,9 @@ def load(path: str | Path, model: type[Model] | None = None) -> xr.DataTree:
                 hint="fit again, or use that version",
             )
         _verify(tree, path)
-    except InputError:
+    except (InputError, MemoryError):
         raise
-    except Exception:  # whatever HDF5, h5netcdf and xarray raise on bytes that are not theirs
+    except Exception:  # HDF5, h5netcdf and xarray raise many kinds on bytes that are not theirs: the file is refused
         raise _damaged(path) from None
     for fit in _every_fit(tree):
         warn(fit)
@@ -170,9 +170,9 @@ def read_tree(path: Path) -> xr.DataTree:
         if (size := _declared_bytes(path)) > most:
             raise InputError(f"{path.name} declares {size} bytes", "damaged_fit", hint=f"at most {most} are read")
         return xr.load_datatree(path, engine=ENGINE)
-    except InputError:
+    except (InputError, MemoryError):
         raise
-    except Exception:  # whatever HDF5, h5netcdf and xarray raise on bytes that are not theirs
+    except Exception:  # HDF5, h5netcdf and xarray raise many kinds on bytes that are not theirs: the file is refused
         raise _damaged(path) from None
 
 

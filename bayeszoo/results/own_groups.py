@@ -62,7 +62,7 @@ def require_data_of(model: Model, data: Data) -> None:
     """Refuse data that are not canonical for the model's inputs; a forged file may have a matching digest."""
     try:
         is_same = Data(model.inputs.canonical(data.arrays).arrays).digest == data.digest
-    except Exception:  # the arrays may have any type and shape
+    except Exception:  # the arrays may have any type and shape; those that raise anything are refused
         is_same = False
     if not is_same:
         line = f"the data stored with the fit are no data of {model.name}"

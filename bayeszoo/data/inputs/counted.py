@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
@@ -24,7 +25,7 @@ class BinaryRegression(WithFeatures):
 
     options = WithFeatures.options | {"positive", "successes", "trials"}
     kind, if_constant = np.int64, "no slope is known but by the prior"
-    beside = "trials"
+    beside, roles = "trials", MappingProxyType({"trials": to_counts})
     elsewhere = {"group": "logistic_intercepts has an intercept for each group"}  # noqa: RUF012
     holds = (
         "one column of 0 and 1 ({0.name}, or say which with --target; or two labels, with --positive), or columns of "
@@ -46,9 +47,6 @@ class BinaryRegression(WithFeatures):
                 hint="name the column of trials with --trials",
             )
         return chosen if successes is None else {**chosen, "target": successes}
-
-    def _converted(self, role: str, column: Column) -> np.ndarray:
-        return to_counts(column)
 
     def _refuse_together(self, outcome: Column, values: np.ndarray, sizes: np.ndarray) -> None:
         above = np.flatnonzero(values > sizes)
@@ -90,16 +88,13 @@ class CountRegression(WithFeatures):
 
     options = WithFeatures.options | {"exposure"}
     kind, if_constant = np.int64, "no slope is known but by the prior"
-    beside = "exposure"
+    beside, roles = "exposure", MappingProxyType({"exposure": to_positive})
     elsewhere = {"group": "poisson_intercepts has an intercept for each group"}  # noqa: RUF012
     holds = (
         "one column of counts ({0.name}, or say which with --target), perhaps one of how long each row was observed "
         "(--exposure), and columns of features, all others or some of them (--features), of real numbers or of text, "
         "which has levels (--levels)"
     )
-
-    def _converted(self, role: str, column: Column) -> np.ndarray:
-        return to_positive(column)
 
     def _outcome(self, column: Column, options: Options, like: Arrays | None) -> Outcomes:
         return Outcomes(to_counts(column))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -39,7 +40,6 @@ class WithFeatures(Inputs):
 
     The canonical arrays are `name`, shape (rows,), `features`, shape (rows, labels), and the coordinate `axis` of the
     names of the features. Rows to be predicted may lack the outcome. Kinds with a `beside` may have an array of it.
-    ``more`` are further options with a column each: `_converted` converts them, and rows without a value are left out.
     """
 
     name: str = "y"
@@ -53,8 +53,11 @@ class WithFeatures(Inputs):
     """The consequence of a constant outcome, for a note."""
     beside: ClassVar[str] = ""
     """An option and array of a number that belongs to the outcome of each row, its trials or its exposure."""
-    more: ClassVar[tuple[str, ...]] = ()
-    """Further options that name a column each, which is no feature."""
+    roles: ClassVar[Mapping[str, Callable[[Column], np.ndarray]]] = MappingProxyType({})
+    """What converts the column that an option names, `beside` among them, which is neither the outcome nor a feature.
+
+    Rows without a value are left out.
+    """
     least_features: ClassVar[int] = 1
 
     @property
@@ -159,7 +162,7 @@ class WithFeatures(Inputs):
                 f"levels are given for {shown(other)}, which is no feature", "unknown_label", hint="leave them out"
             )
         outcome = [] if target is None else [table[target]]
-        beside = {role: table[options[role]] for role in self._roles if role in options}
+        beside = {role: table[options[role]] for role in self.roles if role in options}
         columns, is_named = [table[name] for name in coding.features], bool({"features", "formula"} & options.keys())
         if like is None:
             features = [Feature.read(column, coding, is_named) for column in columns]
@@ -184,7 +187,7 @@ class WithFeatures(Inputs):
         columns = [*outcome, *beside.values(), *(feature.column for feature in features)]
         options = {**options, **{role: column.name for role, column in beside.items()}}
         read = [self._outcome(column, options, like) for column in outcome]
-        sizes = {role: self._converted(role, column) for role, column in beside.items()}
+        sizes = {role: self.roles[role](column) for role, column in beside.items()}
         if read and self.beside in sizes:
             self._refuse_together(outcome[0], read[0].values, sizes[self.beside])
         arrays = [*(outcomes.values for outcomes in read), *sizes.values(), *(feature.values for feature in features)]
@@ -226,18 +229,9 @@ class WithFeatures(Inputs):
             return options
         return {**options, self.beside: self.beside}
 
-    @property
-    def _roles(self) -> tuple[str, ...]:
-        """The options that name a column which is neither the outcome nor a feature."""
-        return ((self.beside,) if self.beside else ()) + self.more
-
-    def _converted(self, role: str, column: Column) -> np.ndarray:
-        """Convert a column of `beside` or ``more``."""
-        raise NotImplementedError
-
     def _features_of(self, table: Table, target: str | None, options: Options) -> list[str]:
         """Return the requested features, or all columns except the outcome and those that belong to it."""
-        others = {target, *(options.get(role) for role in self._roles)}
+        others = {target, *(options.get(role) for role in self.roles)}
         features: list[str] = options.get("features", [name for name in table.columns if name not in others])
         if len(features) < self.least_features:
             hint = "give a table with feature columns"
@@ -254,7 +248,7 @@ class WithFeatures(Inputs):
     def own_table(self, source: Any, decimal: str) -> Table | None:
         """Read features in two dimensions and the outcome: a pair ``(X, y)``, or a mapping of both."""
         if isinstance(source, Mapping):
-            names = {self.name, self.features, self.axis, *self._roles}
+            names = {self.name, self.features, self.axis, *self.roles}
             is_of_kind = source.keys() <= names and has_two_dimensions(source.get(self.features))
             return self._joined(source, decimal) if is_of_kind else None
         if isinstance(source, list | tuple) and len(source) == 2 and self._is_pair(source):
@@ -311,7 +305,7 @@ class WithFeatures(Inputs):
         return replace(checked, notes=(*notes, *checked.notes))
 
     def _beside_in(self, parts: Mapping[str, object], decimal: str = ".") -> dict[str, Column]:
-        return {role: to_column(role, parts[role], decimal) for role in self._roles if role in parts}
+        return {role: to_column(role, parts[role], decimal) for role in self.roles if role in parts}
 
     def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
         """Return the columns by name; the outcome has the model's name, with a number if a feature has it."""

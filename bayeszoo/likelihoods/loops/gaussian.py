@@ -24,7 +24,7 @@ def gaussian_value_and_gradient(C: np.ndarray, y: np.ndarray) -> Any:
         return impossible
     try:
         L = np.linalg.cholesky(C)
-    except Exception:  # not positive definite
+    except Exception:  # not positive definite: in compiled code numba catches no narrower class
         return impossible
     log_det = 0.0
     for i in range(n):

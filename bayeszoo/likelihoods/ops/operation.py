@@ -23,7 +23,7 @@ def compiled_by(kind: type[Op]) -> Callable[[Callable[..., Any]], Callable[..., 
             from pytensor.link.numba.dispatch.basic import register_funcify_default_op_cache_key
 
             register_funcify_default_op_cache_key(kind)(make)
-        except Exception as error:
+        except Exception as error:  # a private name of another version may fail in any way; other linkers serve
             UNREGISTERED.append(error)
         return make
 
@@ -36,7 +36,7 @@ def jitted(function: Callable[..., Any]) -> Any:
         from pytensor.link.numba.dispatch.basic import numba_njit
 
         return numba_njit(function)
-    except Exception:
+    except Exception:  # a private name of another version may fail in any way; numba's own compiler serves
         import numba
 
         return numba.njit(function)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, islice
-from typing import ClassVar
+from types import MappingProxyType
 
 import numpy as np
 
@@ -32,7 +32,6 @@ class WithGroups(WithFeatures):
     group.
     """
 
-    more: ClassVar[tuple[str, ...]] = (GROUP,)
     least_features = 0
 
     @property
@@ -78,11 +77,6 @@ class WithGroups(WithFeatures):
         codes = {CODE: len(fitted) + np.arange(size), GROUP: label_array([*fitted, *new[:size]])}
         note = f"no column {shown(usual[0] or GROUP)} names the groups: each row is of a new group"
         return replace(parsed, arrays={**parsed.arrays, **codes}, notes=(*parsed.notes, note))
-
-    def _converted(self, role: str, column: Column) -> np.ndarray:
-        if role != GROUP:
-            return super()._converted(role, column)
-        return _first_places(column)[0]
 
     def _arrays(
         self,
@@ -144,22 +138,6 @@ class WithGroups(WithFeatures):
         return super().reading(arrays) | ({GROUP: name} if name != GROUP else {})
 
 
-@dataclass(frozen=True)
-class GroupedBinary(WithGroups, BinaryRegression):
-    """Outcomes of yes and no, or successes of trials, with features, of rows in groups."""
-
-    options = BinaryRegression.options | {GROUP}
-    holds = BinaryRegression.holds + NAMES
-
-
-@dataclass(frozen=True)
-class GroupedCounts(WithGroups, CountRegression):
-    """Counts, perhaps of an exposure each, with features, of rows in groups."""
-
-    options = CountRegression.options | {GROUP}
-    holds = CountRegression.holds + NAMES
-
-
 def _first_places(column: Column) -> tuple[np.ndarray, list[str]]:
     """Return the place of each cell among the distinct ones, NaN of a missing one, and these in order."""
     first: dict[str, int] = {}
@@ -168,6 +146,28 @@ def _first_places(column: Column) -> tuple[np.ndarray, list[str]]:
         if text.strip().lower() not in MISSING:
             places[i] = first.setdefault(text.strip(), len(first))
     return places, list(first)
+
+
+def _of_groups(column: Column) -> np.ndarray:
+    return _first_places(column)[0]
+
+
+@dataclass(frozen=True)
+class GroupedBinary(WithGroups, BinaryRegression):
+    """Outcomes of yes and no, or successes of trials, with features, of rows in groups."""
+
+    options = BinaryRegression.options | {GROUP}
+    roles = MappingProxyType({**BinaryRegression.roles, GROUP: _of_groups})
+    holds = BinaryRegression.holds + NAMES
+
+
+@dataclass(frozen=True)
+class GroupedCounts(WithGroups, CountRegression):
+    """Counts, perhaps of an exposure each, with features, of rows in groups."""
+
+    options = CountRegression.options | {GROUP}
+    roles = MappingProxyType({**CountRegression.roles, GROUP: _of_groups})
+    holds = CountRegression.holds + NAMES
 
 
 def _with_new(groups: Sequence[str], like: Arrays) -> list[str]:
