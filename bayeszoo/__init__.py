@@ -91,24 +91,24 @@ from bayeszoo.results.arviz_groups import extend
 from bayeszoo.results.figures import facts, joint_covariance
 from bayeszoo.results.files import load, save
 from bayeszoo.results.summary import summarize
-from bayeszoo.tools.bayesbag import bayesbag
-from bayeszoo.tools.benchmark import Benchmark, Target, benchmark
-from bayeszoo.tools.bootstrap import bootstrap
-from bayeszoo.tools.bootstrap_of_model import bootstrap_mle
-from bayeszoo.tools.bridge import Bridge, bridge
-from bayeszoo.tools.code import code
+from bayeszoo.tools.resampling.bayesbag import bayesbag
+from bayeszoo.tools.references.benchmark import Benchmark, Target, benchmark
+from bayeszoo.tools.resampling.bayesian import bootstrap
+from bayeszoo.tools.resampling.classical import bootstrap_mle
+from bayeszoo.tools.draws.bridge import Bridge, bridge
+from bayeszoo.tools.references.code import code
 from bayeszoo.tools.decomposition.due_to import due_to
 from bayeszoo.tools.decomposition.kitagawa import kitagawa
-from bayeszoo.tools.density import density
-from bayeszoo.tools.graphlets import graphlets
-from bayeszoo.tools.judge import Judgement, judge
-from bayeszoo.tools.kmeans import kmeans
+from bayeszoo.tools.neighbourhoods.density import density
+from bayeszoo.tools.neighbourhoods.graphlets import graphlets
+from bayeszoo.tools.draws.judge import Judgement, judge
+from bayeszoo.tools.neighbourhoods.kmeans import kmeans
 from bayeszoo.tools.maximum_entropy import maximum_entropy
-from bayeszoo.tools.neighbours import knn
+from bayeszoo.tools.neighbourhoods.neighbours import knn
 from bayeszoo.tools.ngrams import ngrams, vowel_or_consonant
-from bayeszoo.tools.pagerank import pagerank
-from bayeszoo.tools.references import Reference, export_references, references
-from bayeszoo.tools.relabel import Relabelled, relabel
+from bayeszoo.tools.neighbourhoods.pagerank import pagerank
+from bayeszoo.tools.references.posteriors import Reference, export_references, references
+from bayeszoo.tools.draws.relabel import Relabelled, relabel
 from bayeszoo.tools.svm import svm
 from bayeszoo.tools.trees import trees
 

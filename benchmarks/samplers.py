@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 import bayeszoo as bz
-from bayeszoo.tools.benchmark import target_of
-from bayeszoo.tools.samplers import SAMPLERS
+from bayeszoo.tools.references.benchmark import target_of
+from bayeszoo.tools.references.samplers import SAMPLERS
 
 TARGETS = (
     "placenta_previa-beta_bernoulli",

@@ -25,8 +25,8 @@ import numpy as np
 
 import bayeszoo as bz
 from bayeszoo.results.stored import dumps
-from bayeszoo.tools.references import names
-from bayeszoo.tools.stan_program import stan_data, stan_program
+from bayeszoo.tools.references.posteriors import names
+from bayeszoo.tools.references.stan_program import stan_data, stan_program
 from benchmarks.nuts import BAYESZOO, REPEATS, run, tables
 
 STAN = os.environ.get("STAN", "")

@@ -10,7 +10,7 @@ from scipy import stats
 
 import bayeszoo as bz
 from bayeszoo.model.capabilities import Conjugate
-from bayeszoo.tools import bayesbag as engine
+from bayeszoo.tools.resampling import bayesbag as engine
 from tests.refusals import raises
 
 EARTHQUAKES = Path(__file__).parents[1] / "models" / "data" / "earthquakes.csv"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bayeszoo as bz
-from bayeszoo.tools.benchmark import Target, target_of
+from bayeszoo.tools.references.benchmark import Target, target_of
 from tests.refusals import raises
 
 COV = np.array([[1.0, 0.7], [0.7, 1.0]])

@@ -17,8 +17,8 @@ from scipy import stats
 import bayeszoo as bz
 from bayeszoo.distributions.weighted import WeightedMean, WeightedQuantile
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.tools import functionals
-from bayeszoo.tools.bootstrap import ABOUT
+from bayeszoo.tools.resampling import functionals
+from bayeszoo.tools.resampling.bayesian import ABOUT
 from tests.refusals import raises
 
 LAW_SCHOOL = Path(__file__).parents[1] / "models" / "data" / "law_school.csv"
@@ -191,7 +191,7 @@ def test_one_row_and_equal_rows_are_said():
 
 
 def test_quantiles_of_the_mean_of_many_rows_are_sampled_and_say_so(monkeypatch):
-    monkeypatch.setattr("bayeszoo.tools.bootstrap.MOST_EXACT", 5)
+    monkeypatch.setattr("bayeszoo.tools.resampling.bayesian.MOST_EXACT", 5)
     answer = bz.bootstrap(TIED, "mean", seed=1)
     row = answer.summary.iloc[0]
     assert answer.kind == "mean and sd exact, quantiles sampled"
@@ -205,7 +205,7 @@ def test_the_seed_and_the_rows_make_the_draws(monkeypatch):
     assert (first == again).all()
     assert not np.isin(first, other).any()
     assert not np.isin(first, bz.bootstrap(TIED + 1, "mean", seed=1).draws - 1).any()
-    monkeypatch.setattr("bayeszoo.tools.bootstrap.AT_ONCE", 60)
+    monkeypatch.setattr("bayeszoo.tools.resampling.bayesian.AT_ONCE", 60)
     parts = bz.bootstrap(TIED, "mean", seed=1).draws
     np.testing.assert_allclose(first, parts, rtol=1e-14)
 
@@ -225,7 +225,7 @@ def test_the_median_of_a_median_of_an_even_number_of_rows_is_the_lower():
 
 
 def test_the_examples_of_the_docstrings_print_what_they_show():
-    for module in ("bootstrap", "bayesbag", "decomposition.due_to", "decomposition.kitagawa"):
+    for module in ("resampling.bayesian", "resampling.bayesbag", "decomposition.due_to", "decomposition.kitagawa"):
         failed, tried = doctest.testmod(importlib.import_module(f"bayeszoo.tools.{module}"))
         assert (failed, tried > 0) == (0, True)
 

@@ -10,8 +10,8 @@ import pytest
 
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.markov.stationary import stationary
+from bayeszoo.tools.neighbourhoods.pagerank import pagerank
 from bayeszoo.tools.ngrams import ngrams, vowel_or_consonant
-from bayeszoo.tools.pagerank import pagerank
 from tests.refusals import raises
 
 
@@ -208,10 +208,10 @@ def test_ranks_that_would_be_wrong_are_withheld(monkeypatch):
     assert pagerank([("a", "b")], 1)["rank"].to_dict() == pytest.approx({"b": 2 / 3, "a": 1 / 3})  # b jumps
     with raises(NumericalError, "not_identified", "2", "0", "1"):
         pagerank([("a", "a"), ("b", "b")], 1)
-    monkeypatch.setattr("bayeszoo.tools.pagerank._MAX_DENSE", 3)
+    monkeypatch.setattr("bayeszoo.tools.neighbourhoods.pagerank._MAX_DENSE", 3)
     with raises(InputError, "out_of_range", "damping", "1", "4", "3"):
         pagerank(WEB, 1)
-    monkeypatch.setattr("bayeszoo.tools.pagerank._MAX_STEPS", 20)
+    monkeypatch.setattr("bayeszoo.tools.neighbourhoods.pagerank._MAX_STEPS", 20)
     with raises(NumericalError, "not_converged", "20", "damping"):
         pagerank(WEB)
 

@@ -13,7 +13,7 @@ from pymc.distributions.transforms import simplex
 
 import bayeszoo as bz
 from bayeszoo.compile.script.literals import Names, literal
-from bayeszoo.tools.code import log_joint
+from bayeszoo.tools.references.code import log_joint
 from tests.refusals import raises
 
 EVERY = [(name, each.name) for name in bz.names() for each in bz.find(name).examples]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import bayeszoo as bz
-from bayeszoo.tools import references as kept
+from bayeszoo.tools.references import posteriors as kept
 from tests.refusals import raises
 
 NAMES = ("placenta_previa-beta_bernoulli", "galaxies_8-gaussian_mixture")

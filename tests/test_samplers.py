@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import bayeszoo as bz
-from bayeszoo.tools.benchmark import target_of
-from bayeszoo.tools.samplers import SAMPLERS
+from bayeszoo.tools.references.benchmark import target_of
+from bayeszoo.tools.references.samplers import SAMPLERS
 from tests.refusals import raises
 from tests.test_benchmark import gaussian, metropolis
 

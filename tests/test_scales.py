@@ -8,7 +8,7 @@ import bayeszoo as bz
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.weighted import WeightedQuantile
 from bayeszoo.foundation import diagnostics
-from bayeszoo.tools.functionals import weighted_correlation, weighted_sd
+from bayeszoo.tools.resampling.functionals import weighted_correlation, weighted_sd
 
 rng = np.random.default_rng(0)
 Y, X = rng.normal(3, 2, 12), rng.normal(size=(12, 2))

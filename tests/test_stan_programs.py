@@ -10,8 +10,8 @@ from pymc.model.transform.conditioning import remove_value_transforms
 
 import bayeszoo as bz
 from bayeszoo.data.read import example, read
-from bayeszoo.tools.references import _known
-from bayeszoo.tools.stan_program import stan_data, stan_program
+from bayeszoo.tools.references.posteriors import _known
+from bayeszoo.tools.references.stan_program import stan_data, stan_program
 
 STAN = json.loads((Path(__file__).parent / "stan_densities.json").read_text())
 """What Stan computed, by ``python -m benchmarks.stan densities``: program, two points and the log densities there."""

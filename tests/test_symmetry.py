@@ -7,8 +7,8 @@ import xarray as xr
 
 import bayeszoo as bz
 from bayeszoo.compile.density import Density
-from bayeszoo.tools.points import chains_of
-from bayeszoo.tools.symmetry import check_symmetry, symmetries
+from bayeszoo.tools.draws.points import chains_of
+from bayeszoo.tools.draws.symmetry import check_symmetry, symmetries
 from tests.refusals import raises
 
 SHAPE = (4, 500)

@@ -26,7 +26,7 @@ from bayeszoo.model.capabilities import Classifies, Latent
 from bayeszoo.report.classes import SMALLEST_ERROR
 from bayeszoo.report.numbers import estimate, number
 from bayeszoo.results.stored import Fit
-from bayeszoo.tools.kmeans import kmeans
+from bayeszoo.tools.neighbourhoods.kmeans import kmeans
 
 if TYPE_CHECKING:
     import pandas as pd

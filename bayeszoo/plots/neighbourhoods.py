@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from bayeszoo.tools.density import Densities
-    from bayeszoo.tools.neighbours import Neighbours
+    from bayeszoo.tools.neighbourhoods.density import Densities
+    from bayeszoo.tools.neighbourhoods.neighbours import Neighbours
 
 _POINTS = 400
 

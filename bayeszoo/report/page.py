@@ -18,7 +18,7 @@ from bayeszoo.report.safe import allowed, script_safe
 from bayeszoo.results.matched import matched
 from bayeszoo.results.stored import Fit, is_by_group
 from bayeszoo.results.summary import best, document
-from bayeszoo.tools.benchmark import Benchmark
+from bayeszoo.tools.references.benchmark import Benchmark
 
 if TYPE_CHECKING:
     import jinja2

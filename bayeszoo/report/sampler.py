@@ -11,7 +11,7 @@ from bayeszoo.report.verdict import Verdict
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bayeszoo.tools.benchmark import Benchmark
+    from bayeszoo.tools.references.benchmark import Benchmark
 
 _HEADS = {
     "mean_z": "means",

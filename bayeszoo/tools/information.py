@@ -18,7 +18,7 @@ from bayeszoo.foundation.named import Document
 from bayeszoo.foundation.streams import stream
 from bayeszoo.foundation.tails import LIMITS, moments
 from bayeszoo.results.summary import HEADLINE, MCSE, summary_of_draws
-from bayeszoo.tools.bootstrap import FEWEST_DRAWS
+from bayeszoo.tools.resampling.bayesian import FEWEST_DRAWS
 
 pd = lazy_loader.load("pandas")
 

@@ -6,7 +6,7 @@ from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
 from bayeszoo.errors import Untrustworthy
 from bayeszoo.foundation.gate import as_dict
-from bayeszoo.tools.bridge import Bridge, bridge
+from bayeszoo.tools.draws.bridge import Bridge, bridge
 
 
 def bridge_command(fit_file: opt.FitFile, /, *, seed: opt.Seed = 0, as_json: opt.Json = False) -> int:

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved
 from bayeszoo.foundation import writing
-from bayeszoo.tools.code import code
+from bayeszoo.tools.references.code import code
 
 
 def code_command(

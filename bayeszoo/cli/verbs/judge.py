@@ -13,7 +13,7 @@ from bayeszoo.cli.answers import ANSWER, AnswerOptions
 from bayeszoo.errors import Untrustworthy
 from bayeszoo.foundation.named import Document
 from bayeszoo.report.numbers import written
-from bayeszoo.tools.judge import Judgement, judge
+from bayeszoo.tools.draws.judge import Judgement, judge
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -30,7 +30,7 @@ from bayeszoo.model.suggest import suggest
 from bayeszoo.plots.graph import as_mermaid, as_text, declared, write_graph
 from bayeszoo.report.provenance import notation
 from bayeszoo.results.stored import dumps
-from bayeszoo.tools.code import code as script_of
+from bayeszoo.tools.references.code import code as script_of
 
 if TYPE_CHECKING:
     import pandas as pd

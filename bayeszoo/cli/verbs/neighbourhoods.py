@@ -17,10 +17,10 @@ from bayeszoo.data.table.table import to_reals
 from bayeszoo.foundation.named import Document
 from bayeszoo.plots.neighbourhoods import plot_density, plot_neighbours
 from bayeszoo.report.numbers import number, statistic
-from bayeszoo.tools.density import ABOUT, Densities, density
-from bayeszoo.tools.kmeans import kmeans
-from bayeszoo.tools.neighbours import PSEUDO, Neighbours, knn
-from bayeszoo.tools.pagerank import pagerank
+from bayeszoo.tools.neighbourhoods.density import ABOUT, Densities, density
+from bayeszoo.tools.neighbourhoods.kmeans import kmeans
+from bayeszoo.tools.neighbourhoods.neighbours import PSEUDO, Neighbours, knn
+from bayeszoo.tools.neighbourhoods.pagerank import pagerank
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import terminal
-from bayeszoo.tools.references import export_references
+from bayeszoo.tools.references.posteriors import export_references
 
 
 def export_references_command(

@@ -13,10 +13,10 @@ from bayeszoo.data.table.table import escaped
 from bayeszoo.foundation.named import Document
 from bayeszoo.model import find as zoo
 from bayeszoo.report.numbers import estimate, number, spread
-from bayeszoo.tools.bayesbag import bayesbag, require_conjugate
-from bayeszoo.tools.bootstrap import Bootstrap, bootstrap
-from bayeszoo.tools.bootstrap_of_model import ABOUT as OF_RESAMPLES
-from bayeszoo.tools.bootstrap_of_model import bootstrap_mle
+from bayeszoo.tools.resampling.bayesbag import bayesbag, require_conjugate
+from bayeszoo.tools.resampling.bayesian import Bootstrap, bootstrap
+from bayeszoo.tools.resampling.classical import ABOUT as OF_RESAMPLES
+from bayeszoo.tools.resampling.classical import bootstrap_mle
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,7 +13,7 @@ from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import ClosedForm, Sufficient, is_integrated
 from bayeszoo.model.integration import exact_evidence
 from bayeszoo.model.over_draws import OverDrawn
-from bayeszoo.tools.bridge import bridge
+from bayeszoo.tools.draws.bridge import bridge
 
 
 def log_evidence(candidate: Candidate) -> tuple[float, float, str]:

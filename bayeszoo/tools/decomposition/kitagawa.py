@@ -21,8 +21,8 @@ from bayeszoo.errors import InputError
 from bayeszoo.foundation.streams import stream
 from bayeszoo.model import find as zoo
 from bayeszoo.model.capabilities import ClosedForm
-from bayeszoo.tools.bootstrap import FEWEST_DRAWS
 from bayeszoo.tools.decomposition.due_to import DueTo, due_to
+from bayeszoo.tools.resampling.bayesian import FEWEST_DRAWS
 
 if TYPE_CHECKING:
     import pandas as pd

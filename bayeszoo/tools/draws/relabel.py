@@ -12,7 +12,7 @@ from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation import diagnostics
 from bayeszoo.inference.labels.align import inverse
 from bayeszoo.inference.labels.factors import align
-from bayeszoo.tools.points import chains_of, unconstrained
+from bayeszoo.tools.draws.points import chains_of, unconstrained
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -19,7 +19,7 @@ from bayeszoo.data.read import Data, read
 from bayeszoo.data.table.table import shown
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
-from bayeszoo.tools.density import ClassAndFeatures, probabilities, units
+from bayeszoo.tools.neighbourhoods.density import ClassAndFeatures, probabilities, units
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -28,8 +28,8 @@ from bayeszoo.model.capabilities import ClosedForm, Enumerable, is_integrated
 from bayeszoo.results.figures import facts
 from bayeszoo.results.stored import dumps
 from bayeszoo.results.summary import summarize
-from bayeszoo.tools.code import code
-from bayeszoo.tools.stan_program import stan_data, stan_program
+from bayeszoo.tools.references.code import code
+from bayeszoo.tools.references.stan_program import stan_data, stan_program
 
 CHAINS, DRAWS = 10, 1000
 """posteriordb's shape of reference draws."""

@@ -23,10 +23,10 @@ from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Symmetric, exchangeable_axis
 from bayeszoo.results.files import read_tree
 from bayeszoo.results.stored import Fit
-from bayeszoo.tools.judge import judge
-from bayeszoo.tools.one_order import OneOrder, one_order
-from bayeszoo.tools.points import chains_of, unconstrained
-from bayeszoo.tools.symmetry import check_symmetry
+from bayeszoo.tools.draws.judge import judge
+from bayeszoo.tools.draws.one_order import OneOrder, one_order
+from bayeszoo.tools.draws.points import chains_of, unconstrained
+from bayeszoo.tools.draws.symmetry import check_symmetry
 
 if TYPE_CHECKING:
     import pymc as pm

@@ -14,8 +14,8 @@ from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.named import Document
 from bayeszoo.foundation.optimize import Gradient
 from bayeszoo.inference.problem import Problem
-from bayeszoo.tools.references import Reference, entries_of, references
-from bayeszoo.tools.samplers import Sampler, sampler_named
+from bayeszoo.tools.references.posteriors import Reference, entries_of, references
+from bayeszoo.tools.references.samplers import Sampler, sampler_named
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -22,7 +22,7 @@ from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.blocks import AT_ONCE, blocks
 from bayeszoo.foundation.streams import stream
 from bayeszoo.foundation.tails import LIMITS, moments
-from bayeszoo.tools.functionals import MOST_EXACT, Functional, Weighted, functional_of
+from bayeszoo.tools.resampling.functionals import MOST_EXACT, Functional, Weighted, functional_of
 
 if TYPE_CHECKING:
     import pandas as pd

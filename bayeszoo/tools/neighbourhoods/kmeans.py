@@ -17,7 +17,7 @@ import scipy
 from bayeszoo.data.read import Data
 from bayeszoo.data.table.table import shown
 from bayeszoo.errors import InputError
-from bayeszoo.tools.density import read_numbers
+from bayeszoo.tools.neighbourhoods.density import read_numbers
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -29,9 +29,9 @@ from bayeszoo.foundation.gate import (
 )
 from bayeszoo.results.files import read_tree
 from bayeszoo.results.summary import elements, summary_of_draws
-from bayeszoo.tools.points import chains_of, check_density, unconstrained
-from bayeszoo.tools.stan_csv import read_stan
-from bayeszoo.tools.symmetry import check_symmetry
+from bayeszoo.tools.draws.points import chains_of, check_density, unconstrained
+from bayeszoo.tools.draws.stan_csv import read_stan
+from bayeszoo.tools.draws.symmetry import check_symmetry
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayeszoo.model.base import Model
-from bayeszoo.tools.relabel import permuted
+from bayeszoo.tools.draws.relabel import permuted
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -16,7 +16,7 @@ import numpy as np
 
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import Check, at_most
-from bayeszoo.tools.points import limits_of_z, unconstrained
+from bayeszoo.tools.draws.points import limits_of_z, unconstrained
 
 if TYPE_CHECKING:
     import xarray as xr

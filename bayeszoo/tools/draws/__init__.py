@@ -1,0 +1,1 @@
+"""Draws of any sampler: judged, relabelled, and the evidence from them."""

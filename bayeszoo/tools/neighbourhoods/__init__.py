@@ -1,0 +1,1 @@
+"""Answers from distances between rows, and from links between nodes."""

@@ -1,0 +1,1 @@
+"""Posteriors whose answer is known, samplers of them, and models as programs of other tools."""
