@@ -30,6 +30,7 @@ from bayeszoo.answers.predictive_check import predictive_check
 from bayeszoo.answers.residuals import residuals
 from bayeszoo.answers.steps import Steps, steps
 from bayeszoo.answers.topics import document_scores, proportions, topics
+from bayeszoo.comparison.best import best_of_groups
 from bayeszoo.comparison.by import contrasts, fit_by
 from bayeszoo.comparison.candidates import components
 from bayeszoo.comparison.compare import compare
@@ -138,7 +139,7 @@ __all__ += ["complete", "project", "proportions", "reconstruct", "residuals", "t
 # Fits, models and prior fields compared; a model checked.
 __all__ += ["check", "compare", "components", "empirical_bayes", "evidence_grid", "full_bayes", "held_out", "mackay"]
 __all__ += ["prequential", "priors"]
-__all__ += ["contrasts", "fit_by", "fit_many", "held_out_error", "select"]
+__all__ += ["best_of_groups", "contrasts", "fit_by", "fit_many", "held_out_error", "select"]
 # Bayesian bootstrap, BayesBag, decompositions of a change, and other answers that need no fit.
 __all__ += ["bayesbag", "bootstrap", "density", "due_to", "kitagawa", "kmeans", "knn", "maximum_entropy", "svm"]
 __all__ += ["bootstrap_mle", "graphlets", "trees"]

@@ -9,6 +9,7 @@ import scipy
 
 import bayeszoo as bz
 from bayeszoo.answers import judged
+from bayeszoo.comparison.best import best_of_many
 from bayeszoo.errors import Caution, InputError, Untrustworthy
 from bayeszoo.inference import reference
 from bayeszoo.inference.methods import vb
@@ -284,6 +285,16 @@ def test_levels_that_are_off_alike_differ_by_as_much_as_they_should(arms):
     assert compared(moved(arms, 1.0, ["arm[b]", "arm[c]"]))[0] == [("c", "b")]
     with raises(Untrustworthy, "withheld"):
         bz.contrasts(moved(moved(arms, 1.0, ["arm[c]"]), -1.0, ["arm[b]"]))
+
+
+def test_the_best_level_is_withheld_where_it_is_off(arms):
+    right = bz.best_of_groups(arms)
+    assert right["p_greater"].notna().all()
+    off = moved(arms, 1.0, ["arm[c]"])  # the best of the others is off too
+    with raises(Untrustworthy, "withheld"):
+        bz.best_of_groups(off)
+    (line,) = best_of_many(off).attrs["withheld"]
+    assert line.startswith("best of the others: ")
 
 
 def estimates_drawn(tree):

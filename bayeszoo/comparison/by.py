@@ -6,22 +6,21 @@ import math
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import lazy_loader
 import numpy as np
-import scipy
 
-from bayeszoo.answers.quantiles import Quantiles
+from bayeszoo.comparison.closed_contrasts import in_closed_form
 from bayeszoo.comparison.compare import unique
-from bayeszoo.comparison.contrast_columns import by_draws, columns_of, of_points, pairs_of, quantiles_named
+from bayeszoo.comparison.contrast_columns import BEST, by_draws, columns_of, highest, of_points, pairs_of
 from bayeszoo.comparison.hierarchy_contrasts import contrasts_within, estimates_within, is_of_groups
 from bayeszoo.comparison.levels import contrasts_of_levels, estimates_of_levels, is_of_levels
 from bayeszoo.data.by import named_in_errors, read_by
 from bayeszoo.data.read import Data
 from bayeszoo.data.table.table import shown
-from bayeszoo.distributions.posterior import QUANTILES
+from bayeszoo.distributions.posterior import Marginal
 from bayeszoo.errors import Caution, InputError, Interrupted
 from bayeszoo.fit import as_seed, fit
 from bayeszoo.foundation import signals
@@ -40,10 +39,8 @@ else:
 
 MOST_ENTRIES = 100
 """Most entries of a quantity for which exact fits are compared in closed form; larger ones are compared by draws."""
-_SCORES = np.linspace(-8, 8, 401)
-"""Standard normal scores over which the trapezoidal rule integrates to rounding."""
-_FAR = 1e-6
-"""Tail probability of the quantiles between which bisection looks."""
+MOST_GROUPS = 10
+"""Most exact fits of which each is compared in closed form with the best of the others; more are compared by draws."""
 MOST_NAMED = 5
 """Most groups without a fit that a warning names; the tree names all."""
 
@@ -243,13 +240,15 @@ def contrasts(tree: xr.DataTree, against: str | None = None, *, rope: float | No
     if is_of_levels(tree):
         return contrasts_of_levels(Fit(tree), against, rope)
     fits = fits_of(tree)
-    pairs = pairs_of(list(fits), against, next(iter(fits)))
+    first = next(iter(fits))
+    pairs = pairs_of(list(fits), against, first)
     reasons = [f"{label}: {failures_of(fit)[0]}" for label, fit in fits.items() if not fit.is_shown]
-    hidden = [
-        f"{name}: components of different groups are not the same ones"
-        for name in _of_components(next(iter(fits.values())))
-    ]
-    relabelled = dict.fromkeys(name for pair in pairs for name in _of_other_labels(*(fits[label] for label in pair)))
+    if reasons and against == BEST:
+        reasons.append(f"{BEST}: unknown while groups are withheld")
+    hidden = [f"{name}: components of different groups are not the same ones" for name in _of_components(fits[first])]
+    relabelled = dict.fromkeys(
+        name for pair in pairs if BEST not in pair for name in _of_other_labels(*(fits[label] for label in pair))
+    )
     hidden += [f"{name}: its labels differ between groups" for name in relabelled]
     rows = [row for pair in pairs for row in _contrasted(fits, *pair, rope)]
     frame = pd.DataFrame([{key: row[key] for key in ("quantity", "group", "against", *columns)} for row in rows])
@@ -275,101 +274,55 @@ def _of_components(fit: Fit) -> list[str]:
 
 
 def _contrasted(fits: Mapping[str, Fit], group: str, against: str, rope: float | None) -> Iterator[dict[str, Any]]:
-    """Yield the contrast of each scalar between two groups."""
-    first, second = fits[against], fits[group]
-    if not (first.is_shown and second.is_shown):
+    """Yield the contrast of each scalar between a group and another, or the best of all others."""
+    others = [fit for label, fit in fits.items() if label == against or (against == BEST and label != group)]
+    compared = [fits[group], *others]
+    if not all(fit.is_shown for fit in compared):
         return
-    hidden = [*_of_components(first), *_of_other_labels(first, second)]
-    means = [_means(fit) for fit in (first, second)]
-    draws = [fit.draws() for fit in (first, second)]
-    for name in (name for name in draws[0] if name in draws[1] and name not in hidden):
-        if first.kind == "point estimate":
-            columns = of_points(draws[0][name][0, 0], draws[1][name][0, 0])
-        else:
-            columns = _in_closed_form(first, second, name, rope) or by_draws(
-                draws[0][name], draws[1][name], rope, _are_positive(fits.values(), name, draws[0][name].shape[2:])
-            )
-        with np.errstate(invalid="ignore"):  # of two infinite means
-            columns["difference"] = means[1][name] - means[0][name]
-        for key in ("difference_mcse", "loss_group", "loss_group_mcse", "loss_against", "loss_against_mcse"):
-            columns[key] = np.where(np.isfinite(columns["difference"]), columns[key], np.nan)
-        for index, label in elements(first.tree["posterior"].to_dataset()[name]):
+    hidden = {*_of_components(compared[0]), *(name for fit in others for name in _of_other_labels(compared[0], fit))}
+    draws = [fit.draws() for fit in compared]
+    for name in (name for name in draws[0] if all(name in of_fit for of_fit in draws[1:]) and name not in hidden):
+        are_positive = _are_positive(fits.values(), name, draws[0][name].shape[2:])
+        columns = _of_means(compared, name, _columns(compared, name, rope, are_positive))
+        for index, label in elements(compared[0].tree["posterior"].to_dataset()[name]):
             row = {key: float(values[index]) for key, values in columns.items()}
             yield {"quantity": label, "group": group, "against": against, **row}
+
+
+def _columns(fits: Sequence[Fit], name: str, rope: float | None, are_positive: np.ndarray) -> dict[str, np.ndarray]:
+    """Compare the first fit with the highest of the others, in closed form where possible."""
+    own, *others = [fit.draws()[name] for fit in fits]
+    if fits[0].kind == "point estimate":
+        return of_points(others[0][0, 0], own[0, 0])
+    if (laws := _exact_laws(fits, name)) is not None:
+        columns = in_closed_form(laws[0], laws[1:], rope)
+        return columns | {"difference_mean": columns["loss_against"] - columns["loss_group"]}
+    return by_draws(highest(others), own, rope, are_positive)
+
+
+def _of_means(fits: Sequence[Fit], name: str, columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Take the difference from the means of two groups; a difference and losses need finite means of all groups."""
+    means = [np.asarray(summaries_of(fit)[name]["mean"], dtype=np.float64) for fit in fits]
+    with np.errstate(invalid="ignore"):  # of two infinite means
+        columns["difference"] = means[0] - means[1] if len(means) == 2 else columns["difference_mean"]
+    has_means = np.isfinite(columns["difference"]) & np.all(np.isfinite(means), axis=0)
+    of_means = ("difference", "difference_mcse", "loss_group", "loss_group_mcse", "loss_against", "loss_against_mcse")
+    return columns | {key: np.where(has_means, columns[key], np.nan) for key in of_means}
+
+
+def _exact_laws(fits: Sequence[Fit], name: str) -> list[Marginal] | None:
+    """Return exact marginals that can be compared in closed form.
+
+    None where there are too many groups or entries, or point masses: the rule cannot follow a distribution function
+    that jumps.
+    """
+    laws = [fit.posterior[name] for fit in fits if fit.method == "exact" and fit.posterior]
+    if len(laws) < len(fits) or len(laws) > MOST_GROUPS or math.prod(np.shape(laws[0].mean())) > MOST_ENTRIES:
+        return None
+    return None if any(np.any(getattr(law, "atom", 0.0)) for law in laws) else laws
 
 
 def _are_positive(fits: Iterable[Fit], name: str, shape: tuple[int, ...]) -> np.ndarray:
     """Say which entries of a quantity of a shape are positive in all draws of all fits that show it."""
     draws = [fit.draws()[name] for fit in fits if fit.is_shown and name in fit.draws()]
     return np.all([(values > 0).all((0, 1)) for values in draws if values.shape[2:] == shape], axis=0)
-
-
-def _means(fit: Fit) -> dict[str, np.ndarray]:
-    """Return the mean of each quantity, NaN where it does not exist."""
-    return {name: np.asarray(summary["mean"], dtype=np.float64) for name, summary in summaries_of(fit).items()}
-
-
-def _in_closed_form(first: Fit, second: Fit, name: str, rope: float | None) -> dict[str, np.ndarray] | None:
-    """Compare exact marginals, integrating over the first by the trapezoidal rule.
-
-    None where there are too many entries, or point masses: the rule cannot follow a distribution function that jumps.
-    """
-    if not (first.method == second.method == "exact" and first.posterior and second.posterior):
-        return None
-    low, high = first.posterior[name], second.posterior[name]
-    shape = np.shape(low.mean())
-    if math.prod(shape) > MOST_ENTRIES or any(np.any(getattr(law, "atom", 0.0)) for law in (low, high)):
-        return None
-    weights = scipy.stats.norm.pdf(_SCORES) * (_SCORES[1] - _SCORES[0])
-    points = np.array([low.ppf(level) for level in scipy.stats.norm.cdf(_SCORES)])
-    bounds = [np.array([law.ppf(_FAR), law.ppf(1 - _FAR)]) for law in (low, high)]
-
-    def quantiles(shifted: Callable[[np.ndarray], np.ndarray], least: np.ndarray, most: np.ndarray) -> list[np.ndarray]:
-        cumulative = lambda x: np.tensordot(weights, high.cdf(shifted(x)), 1)  # noqa: E731
-        return [_solved(cumulative, level, least, most) for level in QUANTILES.values()]
-
-    differences = quantiles(lambda x: points + x, bounds[1][0] - bounds[0][1], bounds[1][1] - bounds[0][0])
-    columns = {"p_greater": 1 - np.tensordot(weights, high.cdf(points), 1), "p_greater_mcse": np.full(shape, np.nan)}
-    columns |= _losses(low, high, shape)
-    if rope is not None:
-        columns |= {"p_above": 1 - np.tensordot(weights, high.cdf(points + rope), 1)}
-        columns |= {"p_below": np.tensordot(weights, high.cdf(points - rope), 1)}
-        columns |= {"p_above_mcse": np.full(shape, np.nan), "p_below_mcse": np.full(shape, np.nan)}
-    ratios = [np.full(shape, np.nan)] * len(QUANTILES)
-    if not (np.any(low.cdf(0.0)) or np.any(high.cdf(0.0))):
-        ratios = quantiles(lambda x: points * x, bounds[1][0] / bounds[0][1], bounds[1][1] / bounds[0][0])
-    return (
-        columns
-        | quantiles_named("difference", Quantiles.without_error(dict(zip(QUANTILES, differences, strict=True))))
-        | quantiles_named("ratio", Quantiles.without_error(dict(zip(QUANTILES, ratios, strict=True))))
-        | {"difference_mcse": np.full(shape, np.nan)}
-    )
-
-
-def _losses(low: Any, high: Any, shape: tuple[int, ...]) -> dict[str, np.ndarray]:
-    """Return the expected loss of choosing each group: E max(Y - X, 0) is the integral of F_X (1 - F_Y).
-
-    The Gauss-Legendre rule between quantiles of both, where the distribution functions are smooth.
-    """
-    levels = scipy.stats.norm.cdf(_SCORES[::4])
-    knots = np.sort(np.concatenate([[law.ppf(level) for level in levels] for law in (low, high)]), axis=0)
-    nodes, weights = np.polynomial.legendre.leggauss(6)
-    widths = np.diff(knots, axis=0)[:, None]
-    places = nodes.reshape(-1, *(1 for _ in shape))
-    x = (knots[:-1, None] + knots[1:, None]) / 2 + widths / 2 * places
-    below, above = (law.cdf(x.reshape(-1, *shape)).reshape(x.shape) for law in (low, high))
-    mass = widths / 2 * weights.reshape(places.shape)
-    names = {"loss_group": (1 - below) * above, "loss_against": below * (1 - above)}
-    losses = {name: (mass * integrand).sum(axis=(0, 1)) for name, integrand in names.items()}
-    return losses | {f"{name}_mcse": np.full(shape, np.nan) for name in names}
-
-
-def _solved(
-    function: Callable[[np.ndarray], np.ndarray], level: float, least: np.ndarray, most: np.ndarray
-) -> np.ndarray:
-    """Return where an increasing function of each entry equals the level, by bisection."""
-    for _ in range(60):
-        middle = (least + most) / 2
-        below = function(middle) < level
-        least, most = np.where(below, middle, least), np.where(below, most, middle)
-    return (least + most) / 2

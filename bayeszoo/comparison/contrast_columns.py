@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from bayeszoo.foundation.tails import moments
 
 MOST_PAIRS = 10
 """Most pairs of groups that are all compared; with more, each group is compared with one reference."""
+BEST = "best of the others"
+"""The name of the highest of all other groups, in place of a group: of two groups it is the other one."""
 COLUMNS = (
     *("p_greater", "p_greater_mcse", "difference", "difference_mcse"),
     *("difference_q025", "difference_q025_mcse", "difference_q975", "difference_q975_mcse"),
@@ -36,13 +38,37 @@ def columns_of(rope: float | None) -> tuple[str, ...]:
 
 def pairs_of(labels: Sequence[str], against: str | None, usual: str) -> list[tuple[str, str]]:
     """Return pairs of groups to compare: all, or each with ``against``, or if there are many each with ``usual``."""
-    if against is not None and against not in labels:
+    if against not in (None, BEST, *labels):
         raise InputError(f"there is no group {against!r}", "unknown_name", hint=f"the groups are {', '.join(labels)}")
     pairs = [(group, first) for first, group in itertools.combinations(labels, 2)]
     if against is not None or len(pairs) > MOST_PAIRS:
         reference = usual if against is None else against
         pairs = [(label, reference) for label in labels if label != reference]
     return pairs
+
+
+def sides_of(values: np.ndarray, labels: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[np.ndarray]:
+    """Return ``against`` and ``group`` of each pair from the values of all groups, shape (..., groups)."""
+    places = {label: i for i, label in enumerate(labels)}
+    own, every = [places[group] for group, _ in pairs], np.arange(len(labels))
+    others = [every[every != places[group]] if a == BEST else every[[places[a]]] for group, a in pairs]
+    return [np.stack([values[..., i].max(axis=-1) for i in others], axis=-1), values[..., own]]
+
+
+def highest(draws: Sequence[np.ndarray]) -> np.ndarray:
+    """Return the highest of several groups in each draw, shape (chain, draw, ...)."""
+    chains, length = (min(values.shape[axis] for values in draws) for axis in (0, 1))
+    return np.asarray(np.max([values[:chains, :length] for values in draws], axis=0))
+
+
+def with_means(
+    columns: Mapping[str, np.ndarray], means: np.ndarray, pairs: Sequence[tuple[str, str]], *, are_exact: bool
+) -> dict[str, np.ndarray]:
+    """Take the differences of pairs from the means, which may be exact; that with the best is a mean over draws."""
+    of_best = np.array([against == BEST for _, against in pairs])
+    difference = np.where(of_best, columns["difference_mean"], means)
+    error = np.where(of_best | (not are_exact), columns["difference_mcse"], 0.0)
+    return {**columns, "difference": difference, "difference_mcse": np.where(np.isnan(difference), np.nan, error)}
 
 
 def by_draws(

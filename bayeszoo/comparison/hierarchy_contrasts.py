@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import lazy_loader
 import numpy as np
 
 from bayeszoo.answers.judged import answering, is_judged
-from bayeszoo.comparison.contrast_columns import SPREAD, by_draws, columns_of, of_points, pairs_of
+from bayeszoo.comparison.contrast_columns import (
+    SPREAD,
+    by_draws,
+    columns_of,
+    of_points,
+    pairs_of,
+    sides_of,
+    with_means,
+)
 from bayeszoo.comparison.judged_contrasts import ANSWER, judged_contrasts, judged_estimates
 from bayeszoo.data.inputs import Groups
 from bayeszoo.data.inputs.groups.lines import CODE
@@ -67,13 +76,11 @@ def contrasts_within(fit: Fit, against: str | None, rope: float | None) -> pd.Da
         noun, sizes = (inputs.beside, fit.data[inputs.beside]) if isinstance(inputs, Groups) else ("rows", precisions)
         reference = f"{labels[best]}, the most precise ({noun} {sizes[best]:g})"
         notes.append(f"each of the {len(labels)} groups is compared with {reference}")
-    places = {label: i for i, label in enumerate(labels)}
-    first, second = ([places[pair[end]] for pair in pairs] for end in (1, 0))
     named = {"group": [pair[0] for pair in pairs], "against": [pair[1] for pair in pairs]}
 
     def ask(view: Fit) -> pd.DataFrame:
         frames = [
-            pd.DataFrame({"quantity": name, **named, **_contrasted(view, name, first, second, rope)})
+            pd.DataFrame({"quantity": name, **named, **_contrasted(view, name, labels, pairs, rope)})
             for name in _of_groups(fit)
         ]
         return pd.concat(frames, ignore_index=True)
@@ -83,18 +90,19 @@ def contrasts_within(fit: Fit, against: str | None, rope: float | None) -> pd.Da
     return frame
 
 
-def _contrasted(fit: Fit, name: str, first: list[int], second: list[int], rope: float | None) -> dict[str, np.ndarray]:
-    """Compare the groups at the places ``second`` with those at ``first``, by the joint draws."""
+def _contrasted(
+    fit: Fit, name: str, labels: Sequence[str], pairs: Sequence[tuple[str, str]], rope: float | None
+) -> dict[str, np.ndarray]:
+    """Compare the groups of each pair by the joint draws."""
     draws = fit.draws()[name]
+    first, second = sides_of(draws, labels, pairs)
     if fit.kind == "point estimate":
-        columns = of_points(draws[0, 0, first], draws[0, 0, second])
+        columns = of_points(first[0, 0], second[0, 0])
     else:
-        columns = by_draws(draws[..., first], draws[..., second], rope, bool((draws > 0).all()))
+        columns = by_draws(first, second, rope, bool((draws > 0).all()))
     if is_judged(fit):
         columns["difference"] = columns["difference_mean"]
     else:
-        mean = np.asarray(summaries_of(fit, [name])[name]["mean"], dtype=np.float64)
-        columns["difference"] = mean[second] - mean[first]
-    errors = np.zeros(len(first)) if fit.kind == "exact" else columns["difference_mcse"]
-    columns["difference_mcse"] = np.where(np.isnan(columns["difference"]), np.nan, errors)
+        low, high = sides_of(np.asarray(summaries_of(fit, [name])[name]["mean"], dtype=np.float64), labels, pairs)
+        columns = with_means(columns, high - low, pairs, are_exact=fit.kind == "exact")
     return {key: columns[key] for key in (*columns_of(rope), *SPREAD)}

@@ -10,7 +10,17 @@ import numpy as np
 
 from bayeszoo.answers.judged import answering, is_judged
 from bayeszoo.answers.quantiles import Quantiles
-from bayeszoo.comparison.contrast_columns import SPREAD, by_draws, columns_of, of_points, pairs_of, quantiles_named
+from bayeszoo.comparison.contrast_columns import (
+    BEST,
+    SPREAD,
+    by_draws,
+    columns_of,
+    of_points,
+    pairs_of,
+    quantiles_named,
+    sides_of,
+    with_means,
+)
 from bayeszoo.comparison.judged_contrasts import ANSWER, judged_contrasts, judged_estimates
 from bayeszoo.data.table.table import quoted
 from bayeszoo.distributions.posterior import QUANTILES
@@ -71,7 +81,7 @@ def contrasts_of_levels(fit: Fit, against: str | None, rope: float | None) -> pd
     """Compare the levels of each feature with levels, by joint draws of the linear predictor."""
     answering(fit, ANSWER)
     features = _with_levels(fit)
-    chosen = {name: feature for name, feature in features.items() if against in (None, *feature.levels)}
+    chosen = {name: feature for name, feature in features.items() if against in (None, BEST, *feature.levels)}
     if not chosen:
         levels = "; ".join(f"{name}: {quoted(feature.levels)}" for name, feature in features.items())
         raise InputError(f"there is no level {against!r}", "unknown_name", hint=f"the levels are {levels}")
@@ -93,25 +103,18 @@ def contrasts_of_levels(fit: Fit, against: str | None, rope: float | None) -> pd
 def _contrasted(fit: Fit, name: str, feature: Feature, against: str | None, rope: float | None) -> pd.DataFrame:
     model = fit.model
     assert has_slopes(model)
+    is_point = fit.kind == "point estimate"
     pairs = pairs_of(feature.levels, against, feature.levels[0])
-    first, second = ([feature.levels.index(pair[end]) for pair in pairs] for end in (1, 0))
-    draws = _predictor(fit, feature, fit.draws()["w"])
-    if fit.kind == "point estimate":
-        columns = of_points(draws[0, 0, first], draws[0, 0, second])
-    else:
-        columns = by_draws(draws[..., first], draws[..., second], rope)
-    columns |= _ratios(model, draws[..., second] - draws[..., first], is_point=fit.kind == "point estimate")
-    columns["difference"] = columns["difference_mean"] if is_judged(fit) else _of_means(fit, feature, first, second)
-    if fit.kind == "exact":
-        columns["difference_mcse"] = np.zeros(len(pairs))
+    first, second = sides_of(_predictor(fit, feature, fit.draws()["w"]), feature.levels, pairs)
+    columns = of_points(first[0, 0], second[0, 0]) if is_point else by_draws(first, second, rope)
+    columns |= _ratios(model, second - first, is_point=is_point)
+    if is_judged(fit):
+        columns["difference"] = columns["difference_mean"]
+    else:  # posterior means of the weights may be exact
+        low, high = sides_of(_predictor(fit, feature, _mean(fit)), feature.levels, pairs)
+        columns = with_means(columns, high - low, pairs, are_exact=fit.kind == "exact")
     named = {"group": [pair[0] for pair in pairs], "against": [pair[1] for pair in pairs]}
     return pd.DataFrame({"quantity": name, **named, **{key: columns[key] for key in (*columns_of(rope), *SPREAD)}})
-
-
-def _of_means(fit: Fit, feature: Feature, first: list[int], second: list[int]) -> np.ndarray:
-    """Return the differences of levels at the posterior means of the weights, which may be exact."""
-    mean = _predictor(fit, feature, _mean(fit))
-    return mean[second] - mean[first]
 
 
 def _ratios(model: LinearPredictor, difference: np.ndarray, *, is_point: bool) -> dict[str, np.ndarray]:

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from bayeszoo.comparison.best import best_of_many
 from bayeszoo.comparison.by import contrasts, estimates
 from bayeszoo.plots.groups import plot_groups
 from bayeszoo.report import checks, provenance, verdict
@@ -46,7 +47,15 @@ def contrast_rows(frame: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
 
 def _contrast(row: dict[Any, Any]) -> list[str]:
     """Return a contrast with its errors and intervals; ratios are for positive quantities only."""
-    values, has_ratio = list[str](), not math.isnan(row["ratio"])
+    error = row["ratio_mcse"] if row["ratio_mcse"] > 0 else None
+    ratio = [number(row["ratio"], 3) if error is None else estimate(row["ratio"], error), _span(row, "ratio")]
+    ratio = ["", ""] if math.isnan(row["ratio"]) else ratio
+    return [row["quantity"], f"{row['group']} - {row['against']}", *_compared(row), *ratio]
+
+
+def _compared(row: dict[Any, Any]) -> list[str]:
+    """Return the probability that the first is greater, the difference with its error, and its interval."""
+    values = list[str]()
     for name in ("p_greater", "difference"):
         value, error = row[name], row[f"{name}_mcse"]
         width = row["difference_q975"] - row["difference_q025"] if name == "difference" else math.nan
@@ -56,11 +65,7 @@ def _contrast(row: dict[Any, Any]) -> list[str]:
             values.append(without_error(value, width=width))
         else:
             values.append(number(value, digits_for(value, width / 4, 4)))
-    spans = [_span(row, name) for name in ("difference", "ratio")]
-    error = row["ratio_mcse"] if row["ratio_mcse"] > 0 else None
-    ratio = [number(row["ratio"], 3) if error is None else estimate(row["ratio"], error), spans[1]]
-    ratio = ratio if has_ratio else ["", ""]
-    return [row["quantity"], f"{row['group']} - {row['against']}", *values, spans[0], *ratio]
+    return [*values, _span(row, "difference")]
 
 
 def _is_by_draws(row: dict[Any, Any]) -> bool:
@@ -71,6 +76,29 @@ def _is_by_draws(row: dict[Any, Any]) -> bool:
 def _span(row: dict[Any, Any], name: str) -> str:
     ends = (f"{name}_{level}" for level in ("q025", "q975"))
     return interval(*((row[end], row[f"{end}_mcse"]) for end in ends))
+
+
+def best_rows(frame: pd.DataFrame, rope: float | None = None) -> tuple[list[str], list[list[str]]]:
+    """Return the columns, and one row per group: whether it is the best, and by how much.
+
+    The expected loss of choosing a group is that against the best of all others. With ``rope`` also the probability
+    that the group is the best by more than ``rope``.
+    """
+    names = ["loss_group", *(["p_above"] if rope is not None else [])]
+    columns = ["quantity", "group", "P(best)", "difference", "95%", "expected loss"]
+    rows = [
+        [row["quantity"], row["group"], *_compared(row), *(_with_digits(row, name) for name in names)]
+        for row in frame.to_dict("records")
+    ]
+    return [*columns, *([] if rope is None else [f"P(> {rope:g})"])], rows
+
+
+def about_best(frame: pd.DataFrame) -> str:
+    """Return the title of the table of `best_rows`."""
+    counts = {*frame.groupby("quantity")["group"].nunique()}
+    of_groups = f"best of {min(counts)} groups" if len(counts) == 1 else "best groups"
+    scale = f", in the {frame.attrs['of'].partition(';')[0]}" if "of" in frame.attrs else ""
+    return f"{of_groups}{scale}, where more is better: each against the highest of the others"
 
 
 def decision_rows(frame: pd.DataFrame, rope: float | None = None) -> tuple[list[str], list[list[str]]]:
@@ -87,16 +115,17 @@ def decision_rows(frame: pd.DataFrame, rope: float | None = None) -> tuple[list[
 
 def _decision(row: dict[Any, Any], rope: float | None) -> list[str]:
     names = ["loss_group", "loss_against", *(["p_above", "p_below"] if rope is not None else [])]
-    values = [
-        estimate(row[name], error)
-        if (error := row[f"{name}_mcse"]) > 0
-        else without_error(row[name])
-        if math.isnan(error) and _is_by_draws(row)
-        else number(row[name], 4)
-        for name in names
-    ]
     choice = row["group"] if row["loss_group"] < row["loss_against"] else row["against"]
-    return [row["quantity"], f"{row['group']} - {row['against']}", choice, *values]
+    pair = f"{row['group']} - {row['against']}"
+    return [row["quantity"], pair, choice, *(_with_digits(row, name) for name in names)]
+
+
+def _with_digits(row: dict[Any, Any], name: str) -> str:
+    """Return a probability or loss to the digits that its Monte Carlo error supports."""
+    value, error = row[name], row[f"{name}_mcse"]
+    if error > 0:
+        return estimate(value, error)
+    return without_error(value) if math.isnan(error) and _is_by_draws(row) else number(value, 4)
 
 
 def parts(tree: xr.DataTree) -> dict[str, Any]:
@@ -104,6 +133,7 @@ def parts(tree: xr.DataTree) -> dict[str, Any]:
     by, named = tree.attrs["by"], {label: (fit, document(fit)) for label, fit in fits_of(tree).items()}
     main, first = next((label, fit) for label, (fit, _) in named.items())
     documents, frame = {label: described for label, (_, described) in named.items()}, contrasts(tree)
+    best = best_of_many(tree)
     rows = sum(int(fit.tree.attrs["data_rows"]) for fit, _ in named.values())
     again = Section("again", "How to make it again", [Code(typed)] if (typed := provenance.command(first)) else [])
     return {
@@ -114,9 +144,9 @@ def parts(tree: xr.DataTree) -> dict[str, Any]:
         "verdicts": _verdicts(named),
         "winner": [],
         "answer": Answer(below=[picture(lambda: plot_groups(tree), f"estimates by {by} and differences", wide=True)]),
-        "estimates": _estimates(tree, frame, main),
+        "estimates": _estimates(tree, frame, best, main),
         "sections": [section for section in (verdict.section(named, main, []), again) if section.blocks],
-        "numbers": {"groups": documents, "contrasts": frame.to_dict("records")},
+        "numbers": {"groups": documents, "contrasts": frame.to_dict("records"), "best": best.to_dict("records")},
     }
 
 
@@ -131,11 +161,13 @@ def _verdicts(named: verdict.Named) -> list[verdict.Verdict]:
     return [*passed, *(of_group for of_group in verdicts if of_group not in good)]
 
 
-def _estimates(tree: xr.DataTree, frame: pd.DataFrame, main: str) -> Section:
+def _estimates(tree: xr.DataTree, frame: pd.DataFrame, best: pd.DataFrame, main: str) -> Section:
     """List the contrasts of the groups, and the estimates of each group."""
     about = "P(greater) is the probability that the quantity is greater in the first group than in the second."
     columns, rows = contrast_rows(frame)
     compared = [table(columns, rows, "Differences between groups", ["groups"]), Words(about, "note")] if rows else []
+    if len(best):
+        compared = [table(*best_rows(best), about_best(best).capitalize(), ["group"]), *compared]
     withheld = [Words(f"Withheld: {line}.", "bad") for line in frame.attrs["withheld"]]
     heads, listed = estimates_by_group(tree)
     by_group = table([verdict.HEADS.get(head, head) for head in heads], listed, words=[str(tree.attrs["by"])])

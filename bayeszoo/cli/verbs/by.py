@@ -7,9 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import lazy_loader
+
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
 from bayeszoo.cli.answers import ANSWER, AnswerOptions
+from bayeszoo.comparison.best import best_of_many
 from bayeszoo.comparison.by import contrasts, fit_parts
 from bayeszoo.comparison.hierarchy_contrasts import is_of_groups
 from bayeszoo.comparison.levels import is_of_levels
@@ -19,7 +22,7 @@ from bayeszoo.errors import InputError
 from bayeszoo.foundation import signals
 from bayeszoo.foundation.named import Document
 from bayeszoo.plots.groups import plot_groups
-from bayeszoo.report.groups import contrast_rows, decision_rows, estimates_by_group
+from bayeszoo.report.groups import about_best, best_rows, contrast_rows, decision_rows, estimates_by_group
 from bayeszoo.results import files
 from bayeszoo.results.stored import Fit, fits_of
 from bayeszoo.results.summary import document
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from bayeszoo.model.base import Model
+else:
+    pd = lazy_loader.load("pandas")
 
 MOST_SAVED = 100
 """Groups that go into one file, whose reading takes some 0.2 s a group."""
@@ -66,7 +71,7 @@ def fit_groups(
         for fit in fits_of(tree).values():
             fit.tree.attrs |= {"command": terminal.typed(data, output) + drawn, "prior": prior.prior}
         write = saved.at_once(partial(saved.fitted, tree, output, shown.overwrite))
-    _answer(tree, contrasts(tree), shown, saved=write)
+    _answer(tree, contrasts(tree), best_of_many(tree), shown, saved=write)
     code = terminal.verdict(list(fits_of(tree).values()))
     return signals.exit_code() if tree.attrs.get("status") == "interrupted" else code
 
@@ -96,9 +101,11 @@ def contrasts_command(
     shown.probe(plot)
     tree = saved.load(fit_file)
     frame = contrasts(tree, against, rope=rope)
-    write = partial(saved.write, frame, shown.output, shown.overwrite)
+    best = best_of_many(tree, rope)
+    whole = pd.concat([frame, best], ignore_index=True) if len(best) else frame
+    write = partial(saved.write, whole, shown.output, shown.overwrite)
     draw = shown.drawn(lambda: plot_groups(tree, against=against), plot)
-    _answer(tree, frame, shown, decides=True, rope=rope, saved=write, plot=draw)
+    _answer(tree, frame, best, shown, decides=True, rope=rope, saved=write, plot=draw)
     return terminal.verdict([Fit(tree)] if _is_alone(tree) else list(fits_of(tree).values()))
 
 
@@ -110,6 +117,7 @@ def _is_alone(tree: xr.DataTree) -> bool:
 def _answer(
     tree: xr.DataTree,
     frame: pd.DataFrame,
+    best: pd.DataFrame,
     shown: AnswerOptions,
     *,
     decides: bool = False,
@@ -124,14 +132,18 @@ def _answer(
         else:
             documents = {label: document(fit) for label, fit in fits_of(tree).items()}
             about = {"by": str(tree.attrs["by"]), "groups": documents, "withheld": frame.attrs["withheld"]}
-        return {**about, "contrasts": frame.to_dict("records"), **written}
-
-    show_contrasts = (
-        partial(_show_within, Fit(tree), frame) if _is_alone(tree) else partial(_show, tree, frame, shown.digits)
-    )
+        of_best = {"best": best.to_dict("records")} if len(best) else {}
+        return {**about, "contrasts": frame.to_dict("records"), **of_best, **written}
 
     def show() -> None:
-        show_contrasts()
+        if _is_alone(tree):
+            _show_title_within(Fit(tree), frame)
+        else:
+            _show_estimates(tree, frame, shown.digits)
+        _show_best(best, frame, rope)
+        _show_contrasts(frame)
+        if _is_alone(tree):
+            saved.show_judged(frame)
         if decides:
             _show_decisions(frame, rope)
 
@@ -147,17 +159,15 @@ def _show_decisions(frame: pd.DataFrame, rope: float | None) -> None:
         terminal.show_table(heads[alone:], [row[alone:] for row in rows], title, ["groups", "choose"])
 
 
-def _show_within(fit: Fit, frame: pd.DataFrame) -> None:
-    """Print the contrasts within one fit, computed from its joint draws."""
+def _show_title_within(fit: Fit, frame: pd.DataFrame) -> None:
+    """Print the title of contrasts within one fit, computed from its joint draws, and what they are against."""
     for line in frame.attrs["notes"]:
         terminal.note(f"note: {line}; --against takes another")
     terminal.out().print(escaped(saved.title(saved.about(fit.tree))))
-    _show_contrasts(frame)
-    saved.show_judged(frame)
 
 
-def _show(tree: xr.DataTree, frame: pd.DataFrame, digits: int | None) -> None:
-    """Print a row for each quantity and group, and one for each contrast."""
+def _show_estimates(tree: xr.DataTree, frame: pd.DataFrame, digits: int | None) -> None:
+    """Print a row for each quantity and group, and what has no contrast."""
     first, by = next(iter(fits_of(tree).values())), str(tree.attrs["by"])
     title = f"{first.model}, {first.method}, each {by} separately, seed {first.tree.attrs['seed']}"
     columns, rows = estimates_by_group(tree, digits)
@@ -165,7 +175,19 @@ def _show(tree: xr.DataTree, frame: pd.DataFrame, digits: int | None) -> None:
     saved.note_more(len(rows), "estimates")
     for line in frame.attrs["withheld"]:
         terminal.note(f"withheld: {line}")
-    _show_contrasts(frame)
+
+
+def _show_best(best: pd.DataFrame, frame: pd.DataFrame, rope: float | None) -> None:
+    """Print for each of three or more groups the probability that it is the best, and its expected loss."""
+    if len(best):
+        heads, rows = best_rows(best.head(saved.MAX_ROWS), rope)
+        alone = best["quantity"].nunique() == 1
+        listed, spare = [row[alone:] for row in rows], ["95%", "difference"]
+        terminal.show_table(heads[alone:], listed, about_best(best), ["group"], spare)
+        saved.note_more(len(best), "groups")
+    more = [line for line in best.attrs.get("withheld", []) if line not in frame.attrs["withheld"]]
+    best.attrs["withheld"] = more
+    saved.show_judged(best)
 
 
 def _show_contrasts(frame: pd.DataFrame) -> None:
