@@ -59,7 +59,8 @@ def test_contrasts_of_one_fit_are_printed_with_what_they_are_against(run, tree, 
     code, out, err = run("contrasts", saved, "--plot", tmp_path / "contrasts.png")
     note = "note: each of the 6 groups is compared with c, the most precise (trials 30); --against takes another"
     assert (code, err.splitlines()) == (0, [note, f"wrote {tmp_path / 'contrasts.png'}"])
-    assert out.startswith("beta_binomial, exact (exact)\ncontrasts of theta\n")
+    assert out.startswith("beta_binomial, exact (exact)\nbest of 6 groups")
+    assert "contrasts of theta\n" in out
     whole = json.loads(run("contrasts", saved, "--json", "--against", "a")[1])
     assert [row["group"] for row in whole["contrasts"]] == list("bcdef")
     expected = bz.contrasts(tree, against="a")["p_greater"]
