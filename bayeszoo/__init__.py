@@ -13,23 +13,23 @@ import bayeszoo.foundation.starting  # noqa: F401, I001 (before all others)
 from typing import TYPE_CHECKING
 
 from bayeszoo import plots
-from bayeszoo.answers.assign import assign
+from bayeszoo.answers.latent.assign import assign
 from bayeszoo.answers.classes.classify import classify
 from bayeszoo.answers.classes.explain import explain
 from bayeszoo.answers.classes.scores import calibration, confusion, roc
-from bayeszoo.answers.clusters import Clusters, clusters, row_density
-from bayeszoo.answers.complete import complete
-from bayeszoo.answers.decode import decode
-from bayeszoo.answers.forecast import forecast
-from bayeszoo.answers.factors import project, reconstruct
+from bayeszoo.answers.latent.clusters import Clusters, clusters, row_density
+from bayeszoo.answers.latent.complete import complete
+from bayeszoo.answers.series.decode import decode
+from bayeszoo.answers.series.forecast import forecast
+from bayeszoo.answers.latent.factors import project, reconstruct
 from bayeszoo.answers.function import function_values
 from bayeszoo.answers.group_estimates import group_estimates
 from bayeszoo.answers.information import entropy, kl, mutual_information
 from bayeszoo.answers.predict import predict
-from bayeszoo.answers.predictive_check import predictive_check
-from bayeszoo.answers.residuals import residuals
+from bayeszoo.answers.checks.predictive_check import predictive_check
+from bayeszoo.answers.checks.residuals import residuals
 from bayeszoo.answers.steps import Steps, steps
-from bayeszoo.answers.topics import document_scores, proportions, topics
+from bayeszoo.answers.latent.topics import document_scores, proportions, topics
 from bayeszoo.comparison.best import best_of_groups
 from bayeszoo.comparison.by import contrasts, fit_by
 from bayeszoo.comparison.candidates import components
@@ -85,7 +85,7 @@ from bayeszoo.plots.prequential import plot_prequential
 from bayeszoo.plots.relevance import plot_relevance
 from bayeszoo.plots.residuals import plot_predictive_check, plot_residuals
 from bayeszoo.plots.select import plot_select
-from bayeszoo.report.explore import explore
+from bayeszoo.report.explore.page import explore
 from bayeszoo.report.notebook import show_in_notebooks, view
 from bayeszoo.report.page import report
 from bayeszoo.results.arviz_groups import extend

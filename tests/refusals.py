@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from bayeszoo.answers.leave_out import NoScore
+from bayeszoo.answers.checks.leave_out import NoScore
 from bayeszoo.errors import InputError, Interrupted, NumericalError, Untrustworthy
 
 Refusal = InputError | NumericalError | Untrustworthy | Interrupted | NoScore

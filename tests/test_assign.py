@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import bayeszoo as bz
-from bayeszoo.answers.assign import Assignments, Latents, assign, assignments
+from bayeszoo.answers.latent.assign import Assignments, Latents, assign, assignments
 from bayeszoo.cli.saved import as_csv
 from bayeszoo.data.inputs import Real
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
@@ -22,7 +22,7 @@ from bayeszoo.results.assemble import assemble
 from tests.quick import zoo_with
 from tests.refusals import raises
 
-module = sys.modules["bayeszoo.answers.assign"]  # the package may export a function of that name
+module = sys.modules["bayeszoo.answers.latent.assign"]  # the package may export a function of that name
 latent_models = zoo_with("latent_models")
 Y = np.array([0, 1, 4, 5, 12, 30])
 

@@ -19,7 +19,7 @@ from bayeszoo.foundation.gate import AGREEMENT
 from bayeszoo.inference import starts
 from bayeszoo.inference.methods import nuts, smc
 from bayeszoo.inference.problem import Problem
-from bayeszoo.report.numbers import number
+from bayeszoo.report.text.numbers import number
 from bayeszoo.results.caveats import next_step
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import HEADLINE, document

@@ -6,7 +6,7 @@ import scipy
 from bayeszoo.models.beta_binomial import BetaBinomial as Rats
 
 import bayeszoo as bz
-from bayeszoo.answers.tails_of_rows import tails
+from bayeszoo.answers.checks.tails_of_rows import tails
 from bayeszoo.distributions.beta_binomial_tails import log_tails
 from bayeszoo.distributions.discrete import BetaBinomial
 

@@ -19,7 +19,8 @@ from bayeszoo.inference.methods import nuts
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.inference.reference import Reference
 from bayeszoo.model import Symmetric
-from bayeszoo.report import numbers, tables, verdict
+from bayeszoo.report import verdict
+from bayeszoo.report.text import numbers, tables
 from bayeszoo.results import gaps, measured
 from bayeszoo.results.assemble import assemble
 from bayeszoo.results.caveats import failures_of, next_step

@@ -12,7 +12,7 @@ import pytest
 import scipy
 
 import bayeszoo as bz
-from bayeszoo.answers import leave_out
+from bayeszoo.answers.checks import leave_out
 from bayeszoo.data.inputs import Counts
 from bayeszoo.data.table import vectorized
 from bayeszoo.model.accumulated import arrays_of

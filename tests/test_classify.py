@@ -16,7 +16,7 @@ from sklearn.metrics import (
 )
 
 import bayeszoo as bz
-from bayeszoo.answers import leave_out
+from bayeszoo.answers.checks import leave_out
 from bayeszoo.answers.classes import classify as module
 from bayeszoo.distributions.discrete import Categorical
 from bayeszoo.model import Classifies

@@ -7,8 +7,9 @@ import pytest
 import scipy
 
 import bayeszoo as bz
-from bayeszoo.answers import averages, leave_out
+from bayeszoo.answers import averages
 from bayeszoo.answers.averages import Average, masses_without
+from bayeszoo.answers.checks import leave_out
 from bayeszoo.answers.classes import classify as module
 from bayeszoo.foundation.gate import as_dict, at_most
 from bayeszoo.results.stored import Fit, dumps

@@ -10,14 +10,14 @@ from scipy import special, stats
 from sklearn.mixture import BayesianGaussianMixture
 
 import bayeszoo as bz
-from bayeszoo.answers.clusters import Clusters
+from bayeszoo.answers.latent.clusters import Clusters
 from bayeszoo.distributions.statistics.counts import Counts
 from bayeszoo.families.mixtures.dirichlet_process import SplitMergeChain, sticks_for, truncation_error
 from bayeszoo.families.mixtures.sticks import Sticks
 from bayeszoo.fit import default_method
 from bayeszoo.inference.engine.partitions import number_of_partitions, partitions
 from bayeszoo.inference.methods.enumeration import Enumeration, enumerate_posterior
-from bayeszoo.report.profile import of_clusters
+from bayeszoo.report.families.profile import of_clusters
 from tests.blocks import candidate_gap, divergence_error, expectation_error, stationary_gap
 from tests.refusals import raises
 

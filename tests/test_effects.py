@@ -9,7 +9,8 @@ from arviz_stats import bayesian_r2
 import bayeszoo as bz
 from bayeszoo.plots import drawable
 from bayeszoo.plots.families.effects import effects, explained, plot_effects, plot_slopes, slopes
-from bayeszoo.report import families, provenance
+from bayeszoo.report import provenance
+from bayeszoo.report.families import screens
 from bayeszoo.results.stored import Fit
 from tests.refusals import raises
 
@@ -101,18 +102,18 @@ def test_long_names_are_told_apart_and_effects_that_are_not_drawn_are_said():
     with raises(bz.InputError, "unknown_name", "'age'"):
         plot_effects(tree, ["age"])
     assert provenance.data_line(Fit(tree)) == f"40 rows of dict; outcome y; features {names[0]} and 25 more"
-    answer = families.answer([Fit(tree)], [])
+    answer = screens.answer([Fit(tree)], [])
     assert "the 24 largest of 26" in answer.beside[0].caption
     assert "The 12 features of 26 with the greatest effects" in answer.below[0].caption
 
 
 def test_the_answer_of_a_regression_is_its_slopes_effects_and_share(linear):
-    answer = families.answer([Fit(linear)], [])
+    answer = screens.answer([Fit(linear)], [])
     assert [block.kind for part in answer for block in part] == ["picture", "picture", "words"]
     assert re.fullmatch(r"R2, .*: 0\.\d\d \(95% interval .*\) by linear_regression\.", answer.under[0].text)
     failed, left_out = linear.copy(), []
     failed.attrs["status"] = "failed"
-    assert [block.kind for block in families.answer([Fit(failed)], left_out).beside] == ["skipped"]
+    assert [block.kind for block in screens.answer([Fit(failed)], left_out).beside] == ["skipped"]
     assert "slopes of all fits are withheld" in left_out[0].reason
 
 

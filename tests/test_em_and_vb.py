@@ -19,7 +19,7 @@ from bayeszoo.inference.methods import em, vb
 from bayeszoo.inference.methods.enumeration import Enumeration
 from bayeszoo.inference.problem import Problem
 from bayeszoo.model.steps import Expectation
-from bayeszoo.report import tables
+from bayeszoo.report.text import tables
 from bayeszoo.results.stored import Fit
 from tests.refusals import raises
 

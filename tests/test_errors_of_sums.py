@@ -11,13 +11,13 @@ import sklearn.metrics
 from scipy import special, stats
 
 import bayeszoo as bz
-from bayeszoo.answers.assign import Assignments
 from bayeszoo.answers.averages import error_of_sum, log_means
+from bayeszoo.answers.checks.residuals import _kolmogorov
 from bayeszoo.answers.classes.classify import WITHHELD
 from bayeszoo.answers.classes.scores import scored
-from bayeszoo.answers.residuals import _kolmogorov
+from bayeszoo.answers.latent.assign import Assignments
 from bayeszoo.comparison import held_out_rows
-from bayeszoo.report.classes import score_rows
+from bayeszoo.report.families.classes import score_rows
 
 SETS, CHAINS, DRAWS = 300, 4, 100
 

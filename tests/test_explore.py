@@ -12,8 +12,8 @@ from scipy import stats
 
 import bayeszoo as bz
 from bayeszoo.model.base import fields_of
-from bayeszoo.report import explore as pages
-from bayeszoo.report import explore_em as steps
+from bayeszoo.report.explore import em as steps
+from bayeszoo.report.explore import page as pages
 from tests.refusals import raises
 
 COIN, NORMAL = bz.find("beta_bernoulli"), bz.find("normal_gamma")

@@ -12,7 +12,7 @@ import xarray as xr
 from sklearn.decomposition import PCA
 
 import bayeszoo as bz
-from bayeszoo.answers import factors as projection
+from bayeszoo.answers.latent import factors as projection
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.families.factors import base as factors
 from bayeszoo.families.factors.base import FactorRows, latent_posterior, principal_axes, procrustes, reconstruction

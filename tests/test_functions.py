@@ -11,7 +11,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor, kernels
 import bayeszoo as bz
 from bayeszoo.answers.function import function_along
 from bayeszoo.families.processes.model import ProcessModel
-from bayeszoo.report.profile import profiles
+from bayeszoo.report.families.profile import profiles
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import document
 from tests.quick import quick_first

@@ -10,7 +10,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor, kernels
 from sklearn.kernel_ridge import KernelRidge
 
 import bayeszoo as bz
-from bayeszoo.answers import leave_out
+from bayeszoo.answers.checks import leave_out
 from bayeszoo.compile.density import Density
 from bayeszoo.contract.case import Case
 from bayeszoo.contract.conditional import marginalized_density

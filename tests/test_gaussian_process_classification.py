@@ -11,12 +11,12 @@ from scipy.special import expit
 from sklearn.gaussian_process import GaussianProcessClassifier, kernels
 
 import bayeszoo as bz
-from bayeszoo.answers import leave_out
+from bayeszoo.answers.checks import leave_out
 from bayeszoo.data.read import Data
 from bayeszoo.distributions.logistic_normal import log_odds_of_mean
 from bayeszoo.families.processes.root import Root
 from bayeszoo.inference.methods import vb
-from bayeszoo.report.profile import profiles
+from bayeszoo.report.families.profile import profiles
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import document
 from tests.refusals import raises

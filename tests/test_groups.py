@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import bayeszoo as bz
-from bayeszoo.answers.leave_out import NoScore, psis
+from bayeszoo.answers.checks.leave_out import NoScore, psis
 from bayeszoo.fit import default_method
 from bayeszoo.model.capabilities import Observable
 from bayeszoo.results import arviz_groups

@@ -8,7 +8,7 @@ import pytest
 import scipy
 
 import bayeszoo as bz
-from bayeszoo.answers import leave_out, residuals
+from bayeszoo.answers.checks import leave_out, residuals
 from bayeszoo.data.inputs import GroupMeans
 from bayeszoo.model import Observable
 from bayeszoo.results.stored import Fit

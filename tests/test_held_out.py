@@ -9,7 +9,7 @@ import pytest
 
 import bayeszoo as bz
 from bayeszoo.cli.answers import AnswerOptions
-from bayeszoo.cli.verbs.words import heldout_command
+from bayeszoo.cli.verbs.comparison.words import heldout_command
 from bayeszoo.comparison.held_out_words import as_data_of, word_score
 from bayeszoo.errors import InputError
 from bayeszoo.families.documents.scores import split_words

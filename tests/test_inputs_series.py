@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 
-from bayeszoo.answers.time_tables import sequences
+from bayeszoo.answers.series.tables import sequences
 from bayeszoo.data.inputs import CountSeries, RealSeries, SymbolSeries, starts
 from bayeszoo.data.read import Data, read
 from tests.reading import by_name, model_of, plain, refusal

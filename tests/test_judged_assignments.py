@@ -7,11 +7,11 @@ from sklearn.metrics.cluster import contingency_matrix
 
 import bayeszoo as bz
 from bayeszoo.answers import judged
-from bayeszoo.answers.assign import Assignments, _agreement, probabilities_agree
+from bayeszoo.answers.latent.assign import Assignments, _agreement, probabilities_agree
 from bayeszoo.errors import Caution, Untrustworthy
 from bayeszoo.inference import reference
 from bayeszoo.inference.methods import vb
-from bayeszoo.report.families import responsibilities
+from bayeszoo.report.families.screens import responsibilities
 from bayeszoo.results.stored import Fit
 from tests.refusals import raises
 from tests.test_judged import as_approximation, changed, rng

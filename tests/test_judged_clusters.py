@@ -6,11 +6,11 @@ import pytest
 
 import bayeszoo as bz
 from bayeszoo.answers import judged
-from bayeszoo.answers.clusters import Clusters, _judged, _judged_densities
+from bayeszoo.answers.latent.clusters import Clusters, _judged, _judged_densities
 from bayeszoo.errors import Untrustworthy
 from bayeszoo.inference.methods.enumeration import enumerate_posterior
 from bayeszoo.plots.clusters import plot_clusters
-from bayeszoo.report import profile
+from bayeszoo.report.families import profile
 from bayeszoo.results.stored import Fit
 from tests.refusals import raises
 from tests.test_judged import as_approximation

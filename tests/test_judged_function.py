@@ -6,7 +6,7 @@ import pytest
 import bayeszoo as bz
 from bayeszoo.answers.function import _bands, _judged, _judged_bands, function_bands
 from bayeszoo.errors import Untrustworthy
-from bayeszoo.report.function import about_function
+from bayeszoo.report.families.function import about_function
 from bayeszoo.results.stored import Fit
 from tests.refusals import raises
 from tests.test_judged import as_approximation, scaled

@@ -10,12 +10,12 @@ import scipy
 
 import bayeszoo as bz
 from bayeszoo.answers import judged
-from bayeszoo.answers.decode import _decoded, _judged, decodable
+from bayeszoo.answers.series.decode import _decoded, _judged, decodable
 from bayeszoo.errors import Caution, Untrustworthy
 from bayeszoo.inference import reference
 from bayeszoo.inference.methods import vb
-from bayeszoo.report.judged import most_probable
-from bayeszoo.report.profile import _stays, profiles
+from bayeszoo.report.families.judged import most_probable
+from bayeszoo.report.families.profile import _stays, profiles
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import document
 from tests.refusals import raises

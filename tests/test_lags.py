@@ -9,10 +9,10 @@ import statsmodels.api as sm
 from statsmodels.tsa.ar_model import AutoReg
 
 import bayeszoo as bz
-from bayeszoo.answers.lags import companion
+from bayeszoo.answers.series.lags import companion
 from bayeszoo.data.inputs.sequences.lags import of_data
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.report.levels import next_of_lags
+from bayeszoo.report.families.levels import next_of_lags
 from bayeszoo.results.stored import Fit
 from tests.refusals import raises
 

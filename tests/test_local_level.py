@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import bayeszoo as bz
-from bayeszoo.answers import leave_out
+from bayeszoo.answers.checks import leave_out
 from bayeszoo.distributions.averaged import Averaged
 from bayeszoo.distributions.priors import HalfCauchy, InvGamma, Pareto, Uniform
 from bayeszoo.model.integration import exact_evidence, integrate

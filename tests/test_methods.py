@@ -10,7 +10,7 @@ import pytest
 from scipy import optimize, stats
 
 import bayeszoo as bz
-from bayeszoo.answers import leave_out as score
+from bayeszoo.answers.checks import leave_out as score
 from bayeszoo.comparison.compare import compare
 from bayeszoo.compile.density import Density
 from bayeszoo.data.inputs import Real

@@ -18,8 +18,8 @@ from bayeszoo.inference.methods.enumeration import Enumeration
 from bayeszoo.inference.methods.runs import Settings, _initial_points, shared_out
 from bayeszoo.inference.problem import Problem
 from bayeszoo.inference.starts import Start, starts
-from bayeszoo.report import tables
-from bayeszoo.report.tables import figures
+from bayeszoo.report.text import tables
+from bayeszoo.report.text.tables import figures
 from bayeszoo.results.matched import matched
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import document

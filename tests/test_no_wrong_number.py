@@ -94,7 +94,7 @@ def test_rows_keep_the_numbers_that_they_have_in_the_file(tmp_path):
 
 
 def test_the_worst_row_of_a_binary_outcome_is_the_least_probable():
-    from bayeszoo.cli.verbs.residuals import worst_rows
+    from bayeszoo.cli.verbs.answers.residuals import worst_rows
 
     y = np.zeros(30, dtype=int)
     y[[4, 11, 17, 20, 28]] = 1

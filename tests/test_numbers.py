@@ -9,10 +9,10 @@ from scipy import stats
 
 import bayeszoo as bz
 from bayeszoo.comparison.contrast_columns import by_draws
-from bayeszoo.report import numbers
-from bayeszoo.report.folded import folded
+from bayeszoo.report.families.pooling import fully_pooled, pooling_rows
 from bayeszoo.report.groups import contrast_rows
-from bayeszoo.report.pooling import fully_pooled, pooling_rows
+from bayeszoo.report.text import numbers
+from bayeszoo.report.text.folded import folded
 
 OFFSETS = [0.0, 1e4, -1e6, 1e9]
 """Zeros of an outcome of sd 1."""

@@ -9,9 +9,9 @@ from statsmodels.tsa.statespace.structural import UnobservedComponents
 
 import bayeszoo as bz
 from bayeszoo.answers.averages import Average
-from bayeszoo.answers.one_ahead import MISSING, ONE_AHEAD_PLUG_IN, START, autocorrelation
-from bayeszoo.answers.tails_of_rows import mixture
-from bayeszoo.report.series import conclusion_of_series, misfits
+from bayeszoo.answers.checks.one_ahead import MISSING, ONE_AHEAD_PLUG_IN, START, autocorrelation
+from bayeszoo.answers.checks.tails_of_rows import mixture
+from bayeszoo.report.text.series import conclusion_of_series, misfits
 from bayeszoo.results.stored import Fit
 
 LEVEL, STRUCTURE = bz.find("local_level"), bz.find("structural_series")

@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 
 import bayeszoo as bz
-from bayeszoo.answers import leave_out as score
+from bayeszoo.answers.checks import leave_out as score
 from bayeszoo.comparison.compare import compare, names_of
 from bayeszoo.foundation.gate import k_hat_limit
 from bayeszoo.inference.labels.align import permute

@@ -5,7 +5,7 @@ import pytest
 import scipy
 
 import bayeszoo as bz
-from bayeszoo.answers.leave_out import of_fit
+from bayeszoo.answers.checks.leave_out import of_fit
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.fit import methods_for
 from bayeszoo.results.stored import Fit

@@ -5,7 +5,7 @@ import pytest
 from scipy import integrate, stats
 
 import bayeszoo as bz
-from bayeszoo.answers import leave_out
+from bayeszoo.answers.checks import leave_out
 from bayeszoo.model.integration import integrate as integrate_over
 from bayeszoo.report.provenance import _prior
 from bayeszoo.results.stored import Fit

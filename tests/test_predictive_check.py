@@ -8,9 +8,9 @@ import pytest
 from scipy import integrate, stats
 
 import bayeszoo as bz
-from bayeszoo.answers import predictive_check as module
-from bayeszoo.answers.predictive_check import p_value, replicate
-from bayeszoo.answers.replicated_statistics import STATISTICS, Sets
+from bayeszoo.answers.checks import predictive_check as module
+from bayeszoo.answers.checks.predictive_check import p_value, replicate
+from bayeszoo.answers.checks.replicated_statistics import STATISTICS, Sets
 from bayeszoo.results.stored import Fit
 from tests.refusals import raises
 
@@ -260,7 +260,7 @@ def test_replicates_are_evenly_spread_over_chains_and_repeat_with_the_seed_in_pa
     both = [bz.predictive_check(one, seed=np.random.default_rng(1)) for one in (tree, sampled(tree))]
     assert both[0]["p_value"].equals(both[1]["p_value"])
     assert ((both[1]["mcse"] / both[0]["mcse"]).between(0.95, 1.4)).all()  # independent draws, by their autocorrelation
-    monkeypatch.setattr(sys.modules["bayeszoo.answers.predictive_check"], "AT_ONCE", 20)
+    monkeypatch.setattr(sys.modules["bayeszoo.answers.checks.predictive_check"], "AT_ONCE", 20)
     assert bz.predictive_check(tree, seed=1).equals(first)
 
 

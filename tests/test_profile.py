@@ -5,8 +5,8 @@ import pytest
 from sklearn.mixture import GaussianMixture
 
 import bayeszoo as bz
-from bayeszoo.report.profile import Profile, profiles
-from bayeszoo.report.tables import estimate_rows
+from bayeszoo.report.families.profile import Profile, profiles
+from bayeszoo.report.text.tables import estimate_rows
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import document
 

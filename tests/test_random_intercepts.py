@@ -17,7 +17,7 @@ from bayeszoo.data.table.read import read_table
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.families.glm.intercepts import MarginalRows
 from bayeszoo.inference.methods.modes.concave import highest
-from bayeszoo.report.pooling import highest_first, pooling_rows
+from bayeszoo.report.families.pooling import highest_first, pooling_rows
 from bayeszoo.results.stored import Fit
 from tests.refusals import raises
 

@@ -5,7 +5,7 @@ import pytest
 
 import bayeszoo as bz
 from bayeszoo.plots.select import CRITERIA
-from bayeszoo.report.ranking import ranking
+from bayeszoo.report.text.ranking import ranking
 
 X = np.array([0.0, 1, 2, 3, 4, 5])
 TABLE = {"y": np.array([1.1, 0.2, 2.3, 1.7, 3.1, 2.2]), "x": X, "z": np.array([1.0, 0, 1, 0, 1, 0])}

@@ -14,7 +14,8 @@ import pytest
 
 import bayeszoo as bz
 from bayeszoo.comparison.compare import Withheld
-from bayeszoo.report import blocks, families, provenance
+from bayeszoo.report import blocks, provenance
+from bayeszoo.report.families import screens
 from bayeszoo.report.page import page
 from bayeszoo.report.page import report as door
 from bayeszoo.report.verdict import verdict
@@ -122,7 +123,7 @@ def test_the_model_the_prior_the_data_and_the_numbers_are_said(several, exact):
 
 
 def test_a_point_has_no_densities_and_the_page_no_gap_for_them(at_mode):
-    assert families.answer([Fit(at_mode)], []) == families.Answer()
+    assert screens.answer([Fit(at_mode)], []) == screens.Answer()
 
 
 def test_sampled_fits_have_pictures_of_their_chains(nuts):
@@ -275,7 +276,7 @@ def test_nothing_is_fetched(several):
 def test_the_file_is_written_whole_or_not_at_all(exact, tmp_path, monkeypatch):
     path = tmp_path / "report.html"
     path.write_text("mine")
-    monkeypatch.setattr(door.__globals__["families"], "answer", lambda *_: 1 / 0)
+    monkeypatch.setattr(door.__globals__["screens"], "answer", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         bz.report(exact, path, overwrite=True)
     assert path.read_text() == "mine"
@@ -335,10 +336,10 @@ def test_a_topic_model_shows_its_topics_and_no_states(topics):
     tree = topics.copy()
     trusted(tree, "draws do not agree what topic 1 is")
     left_out = []
-    assert [block.kind for block in families.answer([Fit(tree)], left_out).beside] == ["skipped"]
+    assert [block.kind for block in screens.answer([Fit(tree)], left_out).beside] == ["skipped"]
     assert "draws do not agree what topic 1 is" in left_out[0].reason
     trusted(tree, "")
     assert provenance.data_line(Fit(tree)) == "8 rows of dict"  # documents; there are more cells
-    (words,) = families.answer([Fit(tree)], []).beside
+    (words,) = screens.answer([Fit(tree)], []).beside
     assert len(words.rows) == 2
     assert "ant" in str(words.rows)

@@ -13,8 +13,8 @@ from sklearn.metrics import mean_poisson_deviance
 
 import bayeszoo as bz
 from bayeszoo.answers.averages import Average
-from bayeszoo.answers.normal_scores import pointwise_level, quantiles
-from bayeszoo.answers.tails_of_rows import mixture, tails
+from bayeszoo.answers.checks.normal_scores import pointwise_level, quantiles
+from bayeszoo.answers.checks.tails_of_rows import mixture, tails
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.discrete import BetaBinomial, NegativeBinomial, Poisson
 from tests.quick import quick_where
@@ -24,7 +24,7 @@ from tests.test_predictive_check import sampled as as_draws
 
 Linear, Ridge, GaussianMean = bz.find("linear_regression"), bz.find("ridge"), bz.find("gaussian_mean")
 NormalGamma, GammaPoisson, BetaBernoulli = map(bz.find, ("normal_gamma", "gamma_poisson", "beta_bernoulli"))
-residuals_module = sys.modules["bayeszoo.answers.residuals"]
+residuals_module = sys.modules["bayeszoo.answers.checks.residuals"]
 
 
 def design(rng, n=40, k=3):

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import bayeszoo as bz
-from bayeszoo.answers import averages, leave_out
+from bayeszoo.answers import averages
+from bayeszoo.answers.checks import leave_out
 from bayeszoo.contract.case import Case
 from bayeszoo.contract.conditional import marginalized_density
 from bayeszoo.foundation import diagnostics

@@ -7,7 +7,7 @@ import pytest
 from scipy import special, stats
 
 import bayeszoo as bz
-from bayeszoo.answers import leave_out
+from bayeszoo.answers.checks import leave_out
 from bayeszoo.model.density import log_density
 from bayeszoo.results.stored import Fit
 from tests.refusals import raises

@@ -12,9 +12,9 @@ import pytest
 from scipy import integrate, special, stats
 
 import bayeszoo as bz
-from bayeszoo.answers import leave_out as score
 from bayeszoo.answers.averages import importance
-from bayeszoo.cli.verbs.select import _cell
+from bayeszoo.answers.checks import leave_out as score
+from bayeszoo.cli.verbs.comparison.select import _cell
 from bayeszoo.comparison import candidates
 from bayeszoo.comparison.select import _bayes_factors
 from bayeszoo.foundation.progress import Reporter

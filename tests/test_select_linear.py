@@ -13,7 +13,7 @@ from sklearn.linear_model import LinearRegression as LeastSquares
 from sklearn.model_selection import KFold, PredefinedSplit
 
 import bayeszoo as bz
-from bayeszoo.answers import leave_out as score
+from bayeszoo.answers.checks import leave_out as score
 from bayeszoo.foundation import writing
 from bayeszoo.plots import select as select_plot
 from tests.refusals import raises

@@ -271,7 +271,7 @@ def test_command_keeps_the_model_where_its_fit_is_not_ok(run, path, monkeypatch)
         tree.attrs |= {"method": method, "kind": "sampled", "status": {1: "ok", 2: "failed"}[model.K]}
         return tree
 
-    monkeypatch.setattr(importlib.import_module("bayeszoo.cli.verbs.select"), "fit", fit)
+    monkeypatch.setattr(importlib.import_module("bayeszoo.cli.verbs.comparison.select"), "fit", fit)
     mixture = ("-c", "gaussian_mixture kappa0=1 nu0=9", "--components", "1-2")
     code, out, err = run("select", path, *mixture, "--nuts", "--json")
     rows = {row["model"]: row for row in json.loads(out)["table"]}

@@ -9,7 +9,7 @@ import pytest
 
 import bayeszoo as bz
 from bayeszoo import models
-from bayeszoo.answers import leave_out
+from bayeszoo.answers.checks import leave_out
 from bayeszoo.distributions.averaged import Averaged
 from bayeszoo.fit import usual_method
 from bayeszoo.model.integration import exact_evidence, integrate

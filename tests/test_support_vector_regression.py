@@ -10,7 +10,7 @@ import sklearn.svm
 from scipy.stats import norm
 
 import bayeszoo as bz
-from bayeszoo.answers import leave_out
+from bayeszoo.answers.checks import leave_out
 from bayeszoo.contract import concave
 from bayeszoo.contract.case import Case
 from bayeszoo.families.support_vectors import rows as rows_of

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from scipy import signal, stats
 
+from bayeszoo.answers.checks.predictive_check import Replicates, _compared
 from bayeszoo.answers.columns import moment_columns, with_reasons
-from bayeszoo.answers.predictive_check import Replicates, _compared
 from bayeszoo.comparison.contrast_columns import by_draws
 from bayeszoo.foundation.tails import LIMITS, moments
 

@@ -10,7 +10,7 @@ from bayeszoo.cli.options import TableOptions
 from bayeszoo.foundation import check_names
 from bayeszoo.foundation.gate import AGREEMENT
 from bayeszoo.model import find as zoo
-from bayeszoo.report import numbers, tables
+from bayeszoo.report.text import numbers, tables
 
 WIDE_TABLE = (
     ["parameter", "mean", "a long head", "q", "status"],

@@ -13,12 +13,12 @@ import scipy
 
 import bayeszoo as bz
 from bayeszoo.cli.answers import AnswerOptions
-from bayeszoo.cli.verbs.rows import topics_command
+from bayeszoo.cli.verbs.answers.rows import topics_command
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.families.documents import scores as topic_scores
 from bayeszoo.families.documents.scores import coherence, document_completion, fold_in, left_to_right, split_words
 from bayeszoo.likelihoods.loops import left_to_right as left_to_right_loops
-from bayeszoo.report.numbers import estimate
+from bayeszoo.report.text.numbers import estimate
 from tests.refusals import raises
 from tests.topic_oracles import corpus
 

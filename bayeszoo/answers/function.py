@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bayeszoo.answers.assign import by_row
 from bayeszoo.answers.columns import moment_columns, with_reasons
 from bayeszoo.answers.judged import (
     Part,
@@ -24,6 +23,7 @@ from bayeszoo.answers.judged import (
     reference_of,
     refuse_if_none,
 )
+from bayeszoo.answers.latent.assign import by_row
 from bayeszoo.answers.law import new_rows
 from bayeszoo.answers.quantiles import Quantiles, over_draws
 from bayeszoo.data.read import Data

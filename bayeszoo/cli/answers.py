@@ -12,6 +12,7 @@ from cyclopts import Parameter
 
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved
+from bayeszoo.data.table.table import escaped
 from bayeszoo.foundation.named import Document
 from bayeszoo.results.stored import Fit
 
@@ -105,3 +106,14 @@ class DrawsOptions(AnswerOptions):
 
 ANSWER, FIT, DRAWS = AnswerOptions(), FitOptions(), DrawsOptions()
 """Options with their defaults."""
+
+
+def about_data(data: Data) -> Document:
+    """Return the head of a table: its source, digest and number of rows."""
+    return {"source": data.source, "digest": data.digest, "rows": data.rows}
+
+
+def of_data(described: Document) -> str:
+    """Write it in a line."""
+    rows = described["rows"]
+    return f"{rows} row{'s' * (rows != 1)} of {escaped(described['source'])} ({described['digest'][:8]})"

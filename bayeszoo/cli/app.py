@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import atexit
 import gc
+import importlib
 import io
 import os
+import pkgutil
 import signal
 import sys
 import traceback
@@ -19,36 +21,9 @@ from typing import Literal
 from cyclopts import App, CycloptsError, UnknownOptionError
 from cyclopts.exceptions import UnknownCommandError
 
-from bayeszoo.cli import terminal
+from bayeszoo.cli import terminal, verbs
 from bayeszoo.cli.help_about import help_about
 from bayeszoo.cli.user import AtTerminal, cautions
-from bayeszoo.cli.verbs import (
-    bridge,
-    by,
-    check,
-    classes,
-    clusters,
-    code,
-    decomposition,
-    empirical,
-    explore,
-    factors,
-    fits,
-    information,
-    judge,
-    models,
-    neighbourhoods,
-    pooling,
-    prequential,
-    references,
-    resampling,
-    residuals,
-    rows,
-    select,
-    steps,
-    trees,
-    words,
-)
 from bayeszoo.errors import InputError, Interrupted, NumericalError, Untrustworthy
 from bayeszoo.foundation import signals
 from bayeszoo.model import find as zoo
@@ -81,34 +56,8 @@ app = App(
     help_epilogue=EPILOGUE,
     suppress_keyboard_interrupt=False,  # it would end in 130 whatever the signal, and without a word
 )
-for verbs in (
-    bridge,
-    by,
-    check,
-    classes,
-    clusters,
-    code,
-    empirical,
-    explore,
-    factors,
-    fits,
-    information,
-    judge,
-    models,
-    decomposition,
-    neighbourhoods,
-    pooling,
-    prequential,
-    references,
-    resampling,
-    residuals,
-    rows,
-    select,
-    steps,
-    trees,
-    words,
-):
-    for function, command in vars(verbs).items():
+for module in pkgutil.walk_packages(verbs.__path__, f"{verbs.__name__}."):
+    for function, command in vars(importlib.import_module(module.name)).items():
         if function.endswith("_command"):
             app.command(command, name=function.removesuffix("_command").replace("_", "-"))
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from bayeszoo.answers.assign import assign
+from bayeszoo.answers.latent.assign import assign
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import terminal
 from bayeszoo.cli.answers import AnswerOptions
@@ -23,8 +23,8 @@ from bayeszoo.errors import InputError, NumericalError, Untrustworthy
 from bayeszoo.foundation.named import Document
 from bayeszoo.model.base import Model, fields_of
 from bayeszoo.model.capabilities import Classifies, Latent
-from bayeszoo.report.classes import SMALLEST_ERROR
-from bayeszoo.report.numbers import estimate, number
+from bayeszoo.report.families.classes import SMALLEST_ERROR
+from bayeszoo.report.text.numbers import estimate, number
 from bayeszoo.results.stored import Fit
 from bayeszoo.tools.neighbourhoods.kmeans import kmeans
 

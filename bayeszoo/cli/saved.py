@@ -23,8 +23,8 @@ from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
 from bayeszoo.foundation import writing
 from bayeszoo.foundation.named import Document
-from bayeszoo.report.judged import about_judged
-from bayeszoo.report.numbers import MOST_DIGITS, number, spread, statistic, without_error
+from bayeszoo.report.families.judged import about_judged
+from bayeszoo.report.text.numbers import MOST_DIGITS, number, spread, statistic, without_error
 from bayeszoo.results import files
 from bayeszoo.results.caveats import failures_of
 from bayeszoo.results.stored import Fit, fits_of, is_by_group

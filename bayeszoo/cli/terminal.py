@@ -28,8 +28,8 @@ from bayeszoo.foundation.gate import Check
 from bayeszoo.foundation.named import Document
 from bayeszoo.foundation.progress import Reporter, lasting
 from bayeszoo.model.views import View
-from bayeszoo.report.numbers import number, seconds
-from bayeszoo.report.tables import (
+from bayeszoo.report.text.numbers import number, seconds
+from bayeszoo.report.text.tables import (
     ABOUT_COMPARISON,
     comparison_tables,
     estimate_rows,
@@ -294,14 +294,14 @@ def _show_profiles(fit: Fit, document: Document, digits: int | None) -> None:
     """Print the function, or a profile of components, states and topics, before the estimates of parameters."""
     if not fit.model.views() & PROFILED:
         return
-    from bayeszoo.report.profile import profiles  # other models do not need its imports
+    from bayeszoo.report.families.profile import profiles  # other models do not need its imports
 
     for profile in profiles(fit, document, digits):
         show_profile(*profile)
 
 
 def show_profile(title: str, columns: list[str], rows: list[list[Any]], words: Sequence[str]) -> None:
-    """Print a table of `bayeszoo.report.profile`; one without columns is a line of text."""
+    """Print a table of `bayeszoo.report.families.profile`; one without columns is a line of text."""
     if columns:
         show_table(columns, rows, title, words, whole="-o or --json")
     else:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayeszoo.answers.leave_out import NoScore, of_fit
+from bayeszoo.answers.checks.leave_out import NoScore, of_fit
 from bayeszoo.errors import InputError, Interrupted, NumericalError
 from bayeszoo.fit import as_data, check_method, fit_sharing, methods_for
 from bayeszoo.foundation import signals

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from bayeszoo.answers.topics import TOPICS
+from bayeszoo.answers.latent.topics import TOPICS
 from bayeszoo.data.inputs import Categories, Corpus, Documents
 from bayeszoo.data.read import Data, example, read
 from bayeszoo.errors import InputError

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
-from bayeszoo.answers import leave_out as score
 from bayeszoo.answers.averages import averaging
-from bayeszoo.answers.leave_out import NoScore, Score
+from bayeszoo.answers.checks import leave_out as score
+from bayeszoo.answers.checks.leave_out import NoScore, Score
 from bayeszoo.comparison.candidates import (
     Candidate,
     SelectOptions,

@@ -13,7 +13,7 @@ import numpy as np
 import scipy
 import xarray as xr
 
-from bayeszoo.answers.decode import decode
+from bayeszoo.answers.series.decode import decode
 from bayeszoo.compile.density import Density
 from bayeszoo.contract.case import Case
 from bayeszoo.contract.identities import relative

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayeszoo.answers.clusters import clusters, row_density
+from bayeszoo.answers.latent.clusters import clusters, row_density
 from bayeszoo.data.read import Data
 from bayeszoo.plots.style import COLOURS, panels, short
 from bayeszoo.results.stored import Fit

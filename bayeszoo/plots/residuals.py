@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
-from bayeszoo.answers.predictive_check import Replicates, replicate
-from bayeszoo.answers.residuals import residuals
+from bayeszoo.answers.checks.predictive_check import Replicates, replicate
+from bayeszoo.answers.checks.residuals import residuals
 from bayeszoo.errors import InputError
 from bayeszoo.plots.style import panels
 from bayeszoo.results.stored import Fit

@@ -10,7 +10,7 @@ from typing import Any
 from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
 from bayeszoo.plots.style import data_uri
-from bayeszoo.report.numbers import number
+from bayeszoo.report.text.numbers import number
 
 
 class Block:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayeszoo.answers import leave_out as score
-from bayeszoo.answers.predictive_check import WITH_ERRORS, Replicates, compared, replicate
-from bayeszoo.answers.residuals import TOO_FAR, WITHHELD, residuals
+from bayeszoo.answers.checks import leave_out as score
+from bayeszoo.answers.checks.predictive_check import WITH_ERRORS, Replicates, compared, replicate
+from bayeszoo.answers.checks.residuals import TOO_FAR, WITHHELD, residuals
 from bayeszoo.data.inputs import Matrix
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
 from bayeszoo.inference.engine.approximation import GOOD_K_HAT
@@ -21,8 +21,8 @@ from bayeszoo.model.sequential import Sequential
 from bayeszoo.plots import fits as plots
 from bayeszoo.plots.residuals import draw_replicates, plot_residuals
 from bayeszoo.report.blocks import Block, Folded, Section, Skipped, Words, picture, skipping, table
-from bayeszoo.report.numbers import digits_for, estimate, interval, number, written
-from bayeszoo.report.series import FALSE_ALARM, P_VALUES, conclusion_of_series, misfits
+from bayeszoo.report.text.numbers import digits_for, estimate, interval, number, written
+from bayeszoo.report.text.series import FALSE_ALARM, P_VALUES, conclusion_of_series, misfits
 from bayeszoo.report.verdict import Verdict
 from bayeszoo.results.arviz_groups import extend
 from bayeszoo.results.stored import Fit

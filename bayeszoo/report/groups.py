@@ -11,8 +11,8 @@ from bayeszoo.comparison.by import contrasts, estimates
 from bayeszoo.plots.groups import plot_groups
 from bayeszoo.report import checks, provenance, verdict
 from bayeszoo.report.blocks import Code, Section, Words, picture, table
-from bayeszoo.report.families import Answer
-from bayeszoo.report.numbers import digits_for, estimate, interval, number, statistic, without_error
+from bayeszoo.report.families.screens import Answer
+from bayeszoo.report.text.numbers import digits_for, estimate, interval, number, statistic, without_error
 from bayeszoo.results.stored import fits_of
 from bayeszoo.results.summary import document
 

@@ -17,8 +17,8 @@ from bayeszoo.plots.drawable import drawable, one_of_each
 from bayeszoo.plots.groups import plot_groups
 from bayeszoo.plots.style import data_uri
 from bayeszoo.report.groups import contrast_rows, estimates_by_group
-from bayeszoo.report.numbers import number
-from bayeszoo.report.tables import estimate_rows, figures
+from bayeszoo.report.text.numbers import number
+from bayeszoo.report.text.tables import estimate_rows, figures
 from bayeszoo.results.caveats import failures_of, next_step
 from bayeszoo.results.stored import Fit, is_by_group
 from bayeszoo.results.summary import document

@@ -12,8 +12,9 @@ from bayeszoo.comparison.compare import Withheld, in_one_table, names_of, requir
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.printable import escaped_lines
 from bayeszoo.foundation.writing import require_writable, write_text
-from bayeszoo.report import checks, densities, families, groups, provenance, sampler, verdict
+from bayeszoo.report import checks, densities, groups, provenance, sampler, verdict
 from bayeszoo.report.blocks import Folded, Section, Skipped, skipping
+from bayeszoo.report.families import screens
 from bayeszoo.report.safe import allowed, script_safe
 from bayeszoo.results.matched import matched
 from bayeszoo.results.stored import Fit, is_by_group
@@ -112,7 +113,7 @@ def page(fits: Sequence[Fit], refused: Sequence[Withheld] = (), reporter: Report
         "notes": first.notes,
         "verdicts": verdicts + [fit.verdict(name) for name, fit in checked.items()],
         "winner": [] if frame is None else verdict.winner(frame, dict(zip(named, fits, strict=True))),
-        "answer": families.answer(fits, left_out),
+        "answer": screens.answer(fits, left_out),
         "estimates": _estimates(named, main, frame),
         "sections": list(_sections(named, main, checked, left_out, reporter)),
         "numbers": {name: described for name, (_, described) in named.items()},
@@ -155,7 +156,7 @@ def _sections(
     makers: dict[str, Callable[[], Section]] = {
         "the fit to the data": lambda: checks.section(main_fit, named, left_out),
         "the gate": lambda: verdict.section(named, main, densities.section(fits)),
-        **dict(families.sections(fits)),
+        **dict(screens.sections(fits)),
         "what was asked": lambda: provenance.section({name: check.fit for name, check in checked.items()}),
         "how to make it again": lambda: provenance.again({name: fit for name, (fit, _) in named.items()}),
     }

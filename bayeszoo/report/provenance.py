@@ -23,7 +23,7 @@ from bayeszoo.model.incomplete import Incomplete
 from bayeszoo.model.over_fields import OverFields
 from bayeszoo.plots.graph import declared, draw
 from bayeszoo.report.blocks import Block, Choice, Code, Folded, Section, TableBlock, Words, picture, skipping, table
-from bayeszoo.report.numbers import seconds
+from bayeszoo.report.text.numbers import seconds
 from bayeszoo.results.stored import Fit
 
 _DESCRIBED = {"count": "values", "mean": "mean", "std": "sd", "min": "least", "max": "greatest", "unique": "labels"}

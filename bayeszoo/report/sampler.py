@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from bayeszoo.report.blocks import Section, TableBlock, Words, table
-from bayeszoo.report.families import Answer
+from bayeszoo.report.families.screens import Answer
 from bayeszoo.report.verdict import Verdict
 
 if TYPE_CHECKING:

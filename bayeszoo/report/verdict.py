@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayeszoo.answers import leave_out
+from bayeszoo.answers.checks import leave_out
 from bayeszoo.foundation import check_names
 from bayeszoo.foundation.named import Document
-from bayeszoo.report import tables
 from bayeszoo.report.blocks import Block, Choice, Folded, Section, Words, table
-from bayeszoo.report.numbers import number
+from bayeszoo.report.text import tables
+from bayeszoo.report.text.numbers import number
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:

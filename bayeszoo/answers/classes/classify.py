@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayeszoo.answers.assign import by_row, labelled
 from bayeszoo.answers.averages import CLOSED_FORM, QUADRATURE, Average, LeftOut, given_the_others
+from bayeszoo.answers.checks.leave_out import MAX_DISTINCT
 from bayeszoo.answers.classes.likeness import share_as_low
 from bayeszoo.answers.classes.probabilities import Part, basis_of, class_probabilities, is_closed
 from bayeszoo.answers.classes.scores import loss_or_wrong, scored
@@ -24,7 +24,7 @@ from bayeszoo.answers.judged import (
     reference_of,
     refuse,
 )
-from bayeszoo.answers.leave_out import MAX_DISTINCT
+from bayeszoo.answers.latent.assign import by_row, labelled
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.named import Arrays, Options

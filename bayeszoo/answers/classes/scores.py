@@ -9,7 +9,7 @@ import lazy_loader
 import numpy as np
 import scipy
 
-from bayeszoo.answers.assign import labelled
+from bayeszoo.answers.latent.assign import labelled
 from bayeszoo.distributions.special import sum_of_others
 from bayeszoo.errors import InputError
 

@@ -152,7 +152,7 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
     def require_rows(self, data: Arrays) -> None:
         """Refuse more states than observations, and a model without parameters."""
         if not self.prior(data).blocks:
-            hint = "bayeszoo.answers.decode.decode finds the states"
+            hint = "bayeszoo.answers.series.decode.decode finds the states"
             raise InputError("every table is known: there is no parameter to be fitted", "nothing_to_fit", hint=hint)
         if (rows := int(emissions.seen(data["y"]).sum())) < self.K:
             hint = "use a smaller K"

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayeszoo.answers.decode import Decodable, decodable, decode
 from bayeszoo.answers.judged import has_withheld
-from bayeszoo.answers.topics import topics
+from bayeszoo.answers.latent.topics import topics
+from bayeszoo.answers.series.decode import Decodable, decodable, decode
 from bayeszoo.data.inputs import starts
 from bayeszoo.errors import InputError
 from bayeszoo.families.hmm import emissions

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayeszoo.answers.decode import decode
-from bayeszoo.answers.forecast import forecast
-from bayeszoo.answers.levels import coming
+from bayeszoo.answers.series.decode import decode
+from bayeszoo.answers.series.forecast import forecast
+from bayeszoo.answers.series.levels import coming
 from bayeszoo.data.inputs import starts
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import Untrustworthy

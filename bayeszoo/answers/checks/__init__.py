@@ -1,0 +1,1 @@
+"""How well a fit describes its rows: residuals, predictive checks, and scores of rows left out."""

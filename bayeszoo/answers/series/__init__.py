@@ -1,0 +1,1 @@
+"""Rows in time: hidden states, levels and forecasts."""

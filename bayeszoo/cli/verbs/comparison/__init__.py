@@ -1,0 +1,1 @@
+"""Verbs that compare models and priors on the same data."""

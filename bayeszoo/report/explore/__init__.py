@@ -1,0 +1,1 @@
+"""Pages in which a reader moves a prior, adds rows, or steps through EM."""

@@ -1,0 +1,1 @@
+"""The answer of each family of models: pictures, rows and lines."""

@@ -1,0 +1,1 @@
+"""Rows and lines of plain text, the same for the terminal and the page."""
