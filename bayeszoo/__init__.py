@@ -19,6 +19,7 @@ from bayeszoo.answers.classes.explain import explain
 from bayeszoo.answers.classes.scores import calibration, confusion, roc
 from bayeszoo.answers.latent.clusters import Clusters, clusters, row_density
 from bayeszoo.answers.latent.complete import complete
+from bayeszoo.answers.effects import feature_effects
 from bayeszoo.answers.series.decode import decode
 from bayeszoo.answers.series.forecast import forecast
 from bayeszoo.answers.latent.factors import project, reconstruct
@@ -130,6 +131,7 @@ __all__ += [
     "clusters",
     "decode",
     "document_scores",
+    "feature_effects",
     "forecast",
     "function_values",
     "group_estimates",

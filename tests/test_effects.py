@@ -3,12 +3,15 @@
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
+import statsmodels.formula.api as smf
 from arviz_stats import bayesian_r2
 
 import bayeszoo as bz
+from bayeszoo.answers.effects import effects
 from bayeszoo.plots import drawable
-from bayeszoo.plots.families.effects import effects, explained, plot_effects, plot_slopes, slopes
+from bayeszoo.plots.families.effects import explained, plot_effects, plot_slopes, slopes
 from bayeszoo.report import provenance
 from bayeszoo.report.families import screens
 from bayeszoo.results.stored import Fit
@@ -127,3 +130,101 @@ def test_a_name_of_two_meanings_is_not_overlaid(linear):
     student.attrs |= {"model": "student_t", "fields": "{}"}  # whose sigma is a scale
     assert drawable.that_have(fits := [Fit(gauss), Fit(student)], ["sigma"]) == fits[:1]
     assert drawable.that_have(fits := [Fit(gauss), Fit(known)], ["mu"]) == fits
+
+
+@pytest.fixture(scope="module")
+def crossed():
+    """Return a table whose slope of x differs between groups and with z."""
+    rng = np.random.default_rng(5)
+    g, x, z = rng.choice(list("abc"), 90, p=[0.5, 0.3, 0.2]), rng.normal(40, 10, 90), rng.gamma(3, 2, 90)
+    y = 0.2 * x - 0.3 * (g == "b") * (x - 40) + 0.05 * (x - 40) * z + rng.normal(0, 2, 90)
+    return pd.DataFrame({"y": y, "x": x, "z": z, "g": g})
+
+
+FORMULA = "y ~ x * g + x * z"
+
+
+def of_formula(table, method, formula=FORMULA):
+    data = bz.read(LINEAR, table, formula=formula)
+    return bz.fit(LINEAR.weak(data), data, method, seed=1, groups=())
+
+
+def rows_of_curve(curve, table):
+    """Return the rows of a table at which a curve is drawn: x and z at their means, g averaged by the caller."""
+    (feature,), (by,) = curve["feature"].unique(), curve["by"].unique()
+    rows = pd.DataFrame({"x": table["x"].mean(), "z": table["z"].mean(), "g": "a"}, index=range(len(curve)))
+    rows[feature] = curve["value"].tolist()
+    at = curve["at"].iloc[0]
+    level = {"10%": 0.1, "50%": 0.5, "90%": 0.9}.get(at.partition("(")[2].rstrip(")"))
+    rows[by] = at if level is None else np.quantile(table[by], level)
+    return rows
+
+
+def averaged(predict, rows, table, curve):
+    """Return predictions with each level of g in its share of the rows, unless g is what varies or is held."""
+    if "g" in (curve["feature"].iloc[0], curve["by"].iloc[0]):
+        return predict(rows)
+    shares = table["g"].value_counts(normalize=True)
+    return sum(share * predict(rows.assign(g=level)) for level, share in shares.items())
+
+
+def test_effects_of_interactions_are_predictions_by_statsmodels(crossed):
+    frame = bz.feature_effects(of_formula(crossed, "mle"))
+    curves = dict(iter(frame.groupby(["feature", "by", "at"], sort=False)))
+    assert {key[:2] for key in curves} == {("x", "g"), ("x", "z"), ("g", "x"), ("z", "x")}
+    assert [at for feature, by, at in curves if (feature, by) == ("x", "g")] == ["a", "b", "c"]
+    model = smf.ols(FORMULA, crossed).fit()
+    for curve in curves.values():
+        expected = averaged(model.predict, rows_of_curve(curve, crossed), crossed, curve)
+        np.testing.assert_allclose(curve["mean"], expected, rtol=1e-6)
+    swapped = averaged(model.predict, rows_of_curve(curves["x", "g", "a"], crossed), crossed, curves["x", "g", "a"])
+    assert not np.allclose(curves["x", "g", "b"]["mean"], swapped, rtol=0.05)
+
+
+def test_effects_of_interactions_are_predictions_within_their_errors(crossed):
+    tree = of_formula(crossed, "exact")
+    frame = bz.feature_effects(tree)
+    for (_, by, _), curve in frame.groupby(["feature", "by", "at"], sort=False):
+        if by == "g" or curve["feature"].iloc[0] == "g":
+            predicted = bz.predict(tree, rows_of_curve(curve, crossed))["mean"].to_numpy()
+            assert (abs(curve["mean"] - predicted) < 4.5 * curve["mcse_mean"]).all()
+            assert ((curve["q025"] < predicted) & (predicted < curve["q975"])).all()
+
+
+def test_the_picture_of_an_interaction_has_a_curve_for_each_level(crossed):
+    tree = of_formula(crossed, "exact", "y ~ x * g + z")
+    panels = {axes.get_xlabel(): axes for axes in plot_effects(tree).axes if axes.axison}
+    assert set(panels) == {"x", "g", "z"}
+    lines = panels["x"].lines
+    assert [line.get_label() for line in lines] == ["a", "b", "c"]
+    assert len({line.get_color() for line in lines}) == len(panels["x"].collections) == 3
+    assert panels["x"].get_legend().get_title().get_text() == "g"
+    frame = bz.feature_effects(tree)
+    of_b = frame[(frame["feature"] == "x") & (frame["at"] == "b")]
+    np.testing.assert_allclose(lines[1].get_ydata(), of_b["mean"])
+    assert panels["z"].get_legend() is None
+    assert [axes.get_xlabel() for axes in plot_effects(tree, ["g"]).axes if axes.axison] == ["g"]
+
+
+def test_an_interaction_with_many_levels_has_curves_of_those_with_most_rows():
+    rng = np.random.default_rng(1)
+    g = np.repeat(list("abcdefghij"), [3, 9, 3, 9, 9, 3, 9, 9, 9, 3])
+    table = pd.DataFrame({"y": rng.normal(size=66), "x": rng.normal(size=66), "g": g})
+    frame = bz.feature_effects(of_formula(table, "mle", "y ~ x * g"))
+    assert frame.loc[frame["feature"] == "x", "at"].unique().tolist() == list("bdeghi")
+
+
+def test_the_command_prints_and_draws_effects_of_interactions(crossed, run, tmp_path):
+    table, fit, rows, plot = (tmp_path / name for name in ("t.csv", "fit.nc", "rows.csv", "plot.svg"))
+    crossed.to_csv(table, index=False)
+    arguments = ("--formula", "y ~ x * g", "--method", "mle", "-o", fit)
+    assert run("fit", "linear_regression", table, *arguments)[0] == 0
+    code, out, _ = run("effects", fit, "-o", rows, "--plot", plot)
+    assert code == 0
+    assert "linear_regression, mle (mean y)" in out
+    model = smf.ols("y ~ x * g", crossed).fit()
+    least = next(line.split() for line in out.splitlines() if line.split()[:1] == ["x"])
+    at = pd.DataFrame({"x": [crossed["x"].min()], "g": ["a"]})
+    assert float(least[4]) == pytest.approx(model.predict(at)[0], rel=1e-3)
+    assert len(pd.read_csv(rows)) == 3 * 41 + 3 * 3
+    assert plot.read_text().startswith("<?xml")

@@ -83,7 +83,7 @@ def test_effects_leave_out_what_cannot_vary_alone():
     data = bz.read(Linear, table(), formula="mpg ~ weight + np.log(weight) + gears + C(origin)")
     tree = bz.fit(Linear.weak(data), data, "map", seed=1)
     assert set(bz.contrasts(tree)["quantity"]) == {"C(origin)"}
-    from bayeszoo.plots.families.effects import effects
+    from bayeszoo.answers.effects import effects
 
     assert list(dict.fromkeys(effects(Fit(tree)).index.get_level_values("feature"))) == ["gears", "C(origin)"]
     alone = bz.read(Linear, table(), formula="mpg ~ bs(weight, df=4)")

@@ -22,6 +22,8 @@ from bayeszoo.inference.engine import imputation
 from bayeszoo.inference.engine.imputation import impute
 from bayeszoo.inference.methods import exact
 from bayeszoo.model import incomplete
+from bayeszoo.plots.families.effects import slopes
+from bayeszoo.results.stored import Fit
 from tests.refusals import raises
 
 REGRESSION, RIDGE, LOGISTIC = (bz.find(name) for name in ("linear_regression", "ridge", "logistic_regression"))
@@ -237,6 +239,24 @@ def test_a_pooled_fit_is_saved_and_predicts(fitted, tmp_path):
     assert np.allclose(frames[0]["sd"] ** 2, means.var((0, 1)) + draws["sigma2"].mean(), rtol=1e-3)
     with raises(InputError, "missing_values"):
         bz.predict(again, {"a": [None, 1.0], "b": [1.0, 1.0], "place": ["north", "north"]})
+
+
+def test_effects_of_a_pooled_fit_are_predictions_over_the_ranges_of_observed_cells(fitted):
+    tree, holed = fitted, Fit(fitted).observed.holed
+    frame = bz.feature_effects(tree)
+    for name in ("a", "b"):  # with empty cells; g has levels
+        j = holed["feature"].tolist().index(name)
+        effect = frame[frame["feature"] == name]
+        seen = holed["X"][:, j][~np.isnan(holed["X"][:, j])]
+        assert (effect["value"].min(), effect["value"].max()) == (seen.min(), seen.max())
+        rows = np.tile(np.nanmean(holed["X"], axis=0), (len(effect), 1))
+        rows[:, j] = effect["value"]
+        predicted = bz.predict(tree, {"X": rows, "feature": holed["feature"]})["mean"].to_numpy()
+        np.testing.assert_allclose(effect["mean"], predicted, atol=4.5 * effect["mcse_mean"].max())
+    assert len(bz.plot_effects(tree, ["a", "b"]).axes) == 2
+    slope = slopes(Fit(tree)).loc["a", "mean"]  # for a standard deviation of the observed cells
+    w = float(tree["posterior"]["w"].sel(term="a").mean())
+    assert slope == pytest.approx(w * np.nanstd(FEW["a"]), rel=1e-9)
 
 
 @pytest.mark.slow  # draws the pictures of a page

@@ -6,7 +6,7 @@ from scipy import stats
 from scipy.special import expit
 
 import bayeszoo as bz
-from bayeszoo.plots.families.effects import effects
+from bayeszoo.answers.effects import effects
 from bayeszoo.results.stored import Fit
 from tests.refusals import raises
 from tests.test_random_intercepts import COUNTS, MODEL, Logistic, Poisson, density_of_intercept, integral, read

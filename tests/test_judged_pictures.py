@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import bayeszoo as bz
+from bayeszoo.answers.effects import effects
 from bayeszoo.errors import Untrustworthy
-from bayeszoo.plots.families.effects import effects, explained
+from bayeszoo.plots.families.effects import explained
 from bayeszoo.plots.families.factors import eigenvalues
 from bayeszoo.results.stored import Fit
 from tests.refusals import raises

@@ -6,21 +6,17 @@ Figures are Matplotlib's, made without pyplot: ``figure.savefig("effects.png")``
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bayeszoo.answers.effects import FEW, feature_effects, regression_of, seen_rows, seen_terms
 from bayeszoo.answers.judged import agreeing_draws, answering
-from bayeszoo.answers.law import points_of_groups
 from bayeszoo.comparison.compare import names_of
-from bayeszoo.data.inputs.groups.lines import CODE
-from bayeszoo.data.inputs.groups.rows import GROUP
 from bayeszoo.data.inputs.labels import outcomes_of
-from bayeszoo.data.table.table import quoted
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.blocks import AT_ONCE
-from bayeszoo.foundation.named import Arrays
-from bayeszoo.model.linear_predictor import Feature, LinearPredictor, has_slopes
+from bayeszoo.model.linear_predictor import has_slopes
 from bayeszoo.model.observable import Classifies
 from bayeszoo.plots.drawable import colours
 from bayeszoo.plots.style import COLOURS, panels, short, wrapped
@@ -35,21 +31,11 @@ if TYPE_CHECKING:
 
 MOST_SLOPES, MOST_EFFECTS = 24, 12
 """Most slopes, and most features, drawn: the largest ones."""
-FEW = 5
-"""Most values of a feature for which the effect is shown at each, and not as a line."""
-_POINTS = 41
+_APART = 0.12
+"""Distance of marks of different curves, as a share of that of the values."""
 _ACROSS = 30
 """Most characters of a feature's name in a line below its panel."""
 _QUANTILES = ("q025", "q975")
-
-
-def _regression(fit: Fit, answer: str) -> LinearPredictor:
-    answering(fit, f"{answer} by it")
-    if not has_slopes(fit.model):
-        raise InputError(
-            f"{answer} need a regression with a weight for each term, and {fit.model.name} is none", "not_a_regression"
-        )
-    return fit.model
 
 
 def slopes(fit: Fit) -> pd.DataFrame:
@@ -62,12 +48,13 @@ def slopes(fit: Fit) -> pd.DataFrame:
     """
     import pandas as pd
 
-    model = _regression(fit, "slopes")
-    design, summary = model.design(fit.data), summaries_of(fit, ["w"])["w"]
-    has_two = ((design == design.min(axis=0)) | (design == design.max(axis=0))).all(axis=0)
-    step = np.where(has_two, np.ptp(design, axis=0), design.std(axis=0))
+    model, data = regression_of(fit, "slopes"), seen_rows(fit)
+    design, summary = seen_terms(model, data), summaries_of(fit, ["w"])["w"]
+    least, most = np.nanmin(design, axis=0), np.nanmax(design, axis=0)
+    has_two = ((design == least) | (design == most) | np.isnan(design)).all(axis=0)
+    step = np.where(has_two, most - least, np.nanstd(design, axis=0))
     columns = {name: step * (np.nan if (v := summary[name]) is None else v) for name in ("mean", *_QUANTILES)}
-    terms = pd.Index(model.coords(fit.data)["term"], name="term")
+    terms = pd.Index(model.coords(data)["term"], name="term")
     frame = pd.DataFrame(columns, index=terms).iloc[int(model.intercept) :]
     return frame.loc[frame["mean"].abs().sort_values(ascending=False, kind="stable").index]
 
@@ -99,7 +86,7 @@ def _predicted(fits: Sequence[Fit]) -> str:
     return f"{' or '.join(scales)} of {_outcome(fits[0])}" if scales else _outcome(fits[0])
 
 
-def _mean(fit: Fit) -> str:
+def mean_named(fit: Fit) -> str:
     """Return the name of the mean outcome."""
     model = fit.model
     assert has_slopes(model)
@@ -109,69 +96,8 @@ def _mean(fit: Fit) -> str:
 def _outcome(fit: Fit) -> str:
     """Return the column of the outcome, with the class of success if its labels are words."""
     column = fit.columns.get(fit.model.inputs.name, fit.model.inputs.name)
-    success = outcomes_of(fit.data)[1] if isinstance(fit.model, Classifies) else "1"
+    success = outcomes_of(seen_rows(fit))[1] if isinstance(fit.model, Classifies) else "1"
     return short(column if success == "1" else f"{column} {success}")
-
-
-def effects(fit: Fit, group: str | None = None) -> pd.DataFrame:
-    """Return the mean outcome over the range of each feature, the others at their means.
-
-    For trials this is the probability of success, for counts the rate at an exposure of 1. If groups have intercepts,
-    it is that of a group with intercept 0, or of the named ``group``; by a point estimate averaged over its intercept.
-
-    The index has ``feature`` and its value ``x``, or its level; columns are ``mean``, and ``q025`` and ``q975`` of its
-    posterior, which a point estimate does not have. A feature with few values has only these values. Interactions
-    change with their features. Where parameters of an approximation are off, effects that disagree with draws of the
-    posterior are NaN. Raises the errors of `slopes`, and `InputError` if the group does not exist.
-    """
-    import pandas as pd
-
-    model = _regression(fit, "effects")
-    X, features = fit.data["X"], model.separate_features(fit.data)
-    if not features:
-        raise InputError(
-            "no feature of the formula varies alone", "unknown_name", hint="bz.predict takes rows of your own"
-        )
-    varied = {name: _varied(X, feature) for name, feature in features.items()}
-    rows = np.concatenate([rows for _, rows in varied.values()])
-    places = {"X": rows, "feature": fit.data["feature"]}
-    mean = agreeing_draws(fit, "effects by it", lambda of: _means(of, model, places, group))
-    band = np.full((2, len(rows)), np.nan)
-    if fit.kind != "point estimate":
-        band = np.quantile(mean, [0.025, 0.975], axis=0)
-    index = pd.MultiIndex.from_tuples(
-        [(name, x) for name, (values, _) in varied.items() for x in values], names=["feature", "x"]
-    )
-    return pd.DataFrame({"mean": mean.mean(axis=0), **dict(zip(_QUANTILES, band, strict=True))}, index=index)
-
-
-def _means(fit: Fit, model: LinearPredictor, rows: Arrays, group: str | None) -> np.ndarray:
-    """Return the mean outcome of rows at a selection of draws, (draws, rows), in the named group if any."""
-    draws = fit.pooled()
-    selection = {name: values[:: -(-draws["w"].size * len(rows["X"]) // AT_ONCE)] for name, values in draws.items()}
-    if group is None:
-        return model.mean(selection, rows)
-    labels = list(map(str, fit.data[GROUP].tolist())) if GROUP in fit.data else []
-    if labels and group not in labels:
-        raise InputError(f"there is no group {group!r}", "unknown_name", hint=f"there are {quoted(labels)}")
-    code = np.full(len(rows["X"]), labels.index(group) if labels else 0)
-    group_points = points_of_groups(fit, fit.data)
-    mean = model.mean_in_groups(selection if group_points is None else group_points.params, {**rows, CODE: code})
-    if mean is None:
-        raise InputError(f"{model.name} has no intercepts of groups", "no_groups", hint="leave groups out")
-    return mean if group_points is None else group_points.weights[:, code[:1]].T @ mean
-
-
-def _varied(X: np.ndarray, feature: Feature) -> tuple[list[Any], np.ndarray]:
-    """Return values of a feature, and rows with these values and the other features at their means."""
-    means = X.mean(axis=0)
-    if feature.levels:
-        return feature.levels, feature.rows(means)
-    (j,) = feature.places
-    values = x if len(x := np.unique(X[:, j])) <= FEW else np.linspace(x[0], x[-1], _POINTS)
-    rows = np.tile(means, (len(values), 1))
-    rows[:, j] = values
-    return values.tolist(), rows
 
 
 def plot_effects(
@@ -179,35 +105,60 @@ def plot_effects(
 ) -> Figure:
     """Draw the effects of features on one scale, with 95% intervals: by default those with the greatest, at most 12.
 
+    A feature of an interaction has a panel for each feature that it interacts with, and a curve in an own colour for
+    each value of that feature: its levels, or the 10, 50 and 90% quantiles. The numbers are those of `feature_effects`.
     Where groups have intercepts, as in `logistic_intercepts`, ``groups`` names those whose effects are drawn, each in a
-    colour; by default they are those of a group whose intercept is 0. Raises as `slopes` does, and `InputError` where
-    there is no such feature or group.
+    colour, without interactions; by default they are those of a group whose intercept is 0. Raises as `slopes` does,
+    and `InputError` where there is no such feature or group.
     """
     fit = Fit(tree)
-    frames = {name: effects(fit, name) for name in groups or (None,)}
-    frame = next(iter(frames.values()))
-    reach = frame["mean"].groupby(level="feature", sort=False).agg(np.ptp).sort_values(ascending=False, kind="stable")
-    if unknown := [name for name in features or () if name not in reach.index]:
+    frame = _curves(tree, groups)
+    ends = frame.groupby(["feature", "by"], sort=False)["mean"].agg(np.ptp)
+    reach = ends.sort_values(ascending=False, kind="stable")
+    known = list(dict.fromkeys(frame["feature"]))
+    if unknown := [name for name in features or () if name not in known]:
         raise InputError(
-            f"there is no feature {unknown[0]!r}", "unknown_name", hint=f"there are {', '.join(map(str, reach.index))}"
+            f"there is no feature {unknown[0]!r}", "unknown_name", hint=f"there are {', '.join(map(str, known))}"
         )
-    shown = reach.index[:MOST_EFFECTS] if features is None else features
-    names, lines = wrapped(shown, _ACROSS)
-    figure, all_axes = panels(len(shown), 2.5, 1.97 + 0.13 * lines, across=min(4, max(2, len(shown))), sharey=True)
-    for axes, feature, name in zip(all_axes, shown, names, strict=True):
-        for k, (group, of_group) in enumerate(frames.items()):
-            _draw_effect(axes, of_group.loc[feature], COLOURS[k % len(COLOURS)], group)
+    shown = list(reach.index[:MOST_EFFECTS])
+    if features is not None:
+        shown = [panel for name in features for panel in reach.index if panel[0] == name]
+    names, lines = wrapped([name for name, _ in shown], _ACROSS)
+    size = (2.5, 1.97) if not any(by for _, by in shown) else (3.2, 2.6)
+    figure, all_axes = panels(
+        len(shown), size[0], size[1] + 0.13 * lines, across=min(4, max(2, len(shown))), sharey=True
+    )
+    for axes, panel, name in zip(all_axes, shown, names, strict=True):
+        of_panel = frame[(frame["feature"] == panel[0]) & (frame["by"] == panel[1])]
+        curves = of_panel.groupby("at", sort=False)
+        for k, (at, curve) in enumerate(curves):
+            apart = (k - (curves.ngroups - 1) / 2) * _APART
+            _draw_effect(axes, curve.set_index("value"), COLOURS[k % len(COLOURS)], str(at) or None, apart)
+        if panel[1]:
+            axes.legend(fontsize="small", title=short(panel[1], _ACROSS // 2), title_fontsize="small")
         axes.set_xlabel(name, parse_math=False)
     if groups:
         all_axes[0].legend(fontsize="small", title="group")
-    figure.supylabel(_mean(fit), fontsize="medium", parse_math=False)
+    figure.supylabel(mean_named(fit), fontsize="medium", parse_math=False)
     return figure
 
 
-def _draw_effect(axes: Axes, effect: pd.DataFrame, colour: str, label: str | None) -> None:
+def _curves(tree: xr.DataTree, groups: Sequence[str] | None) -> pd.DataFrame:
+    """Return the effects, with the second feature of an interaction as ``by``; the curves of groups have none."""
+    import pandas as pd
+
+    if groups:
+        return pd.concat([feature_effects(tree, group=name).assign(by="", at=name) for name in groups])
+    frame = feature_effects(tree)
+    return frame if "by" in frame else frame.assign(by="", at="")
+
+
+def _draw_effect(axes: Axes, effect: pd.DataFrame, colour: str, label: str | None, apart: float) -> None:
+    """Draw a curve; marks of few values stand ``apart``, a share of their distance, from those of other curves."""
     names = effect.index.tolist()
     of_levels = isinstance(names[0], str)
-    x, is_few = np.arange(len(names)) if of_levels else np.array(names), of_levels or len(names) <= FEW
+    places, is_few = np.arange(len(names)) if of_levels else np.array(names), of_levels or len(names) <= FEW
+    x = places + apart * np.diff(places).min(initial=1.0) if is_few else places
     if is_few:
         axes.vlines(x, effect["q025"], effect["q975"], color=colour, lw=2)
         axes.margins(x=0.3)
@@ -216,7 +167,7 @@ def _draw_effect(axes: Axes, effect: pd.DataFrame, colour: str, label: str | Non
     axes.plot(x, effect["mean"], "o" if is_few else "-", color=colour, label=label)
     if of_levels:
         turned = 90 if sum(map(len, names)) > _ACROSS else 0
-        axes.set_xticks(x, [short(name, _ACROSS // 2) for name in names], rotation=turned, parse_math=False)
+        axes.set_xticks(places, [short(name, _ACROSS // 2) for name in names], rotation=turned, parse_math=False)
     else:
         axes.locator_params(axis="x", nbins=4)
 

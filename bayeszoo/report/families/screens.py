@@ -11,11 +11,13 @@ import numpy as np
 from bayeszoo.answers.checks.leave_out import MAX_DISTINCT
 from bayeszoo.answers.classes.classify import MOST_CELLS, classifier, classify
 from bayeszoo.answers.classes.scores import confusion
+from bayeszoo.answers.effects import seen_rows
 from bayeszoo.answers.group_estimates import group_estimates
 from bayeszoo.answers.information import has_information, mutual_information
 from bayeszoo.answers.judged import FAR
 from bayeszoo.answers.latent.assign import assign
 from bayeszoo.answers.latent.topics import topics as words_of
+from bayeszoo.data.inputs.levels import products
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.families.lasso.path import lasso_path
 from bayeszoo.model.linear_predictor import has_slopes
@@ -115,10 +117,12 @@ def _effects(main: Fit, interval: str) -> str:
     """Return the caption of a picture of effects, with the command for effects that it leaves out."""
     model = main.model
     assert has_slopes(model)
-    used = model.separate_features(main.data)
+    used = model.separate_features(seen_rows(main))
     mean = "mean outcome" if model.has_identity_link else model.mean_quantity
     caption = f"By {main.method} of {model.name}: the {mean} as one feature varies from its least to its "
     caption += f"greatest value, or over its levels, with other features at their means{interval}."
+    if products(seen_rows(main)["feature"]):
+        caption += " Colours: values of a second feature, with which it interacts."
     if len(used) > MOST_EFFECTS:
         caption += f" The {MOST_EFFECTS} features of {len(used)} with the greatest effects; for another: "
         caption += "bz.plot_effects(bz.load(FILE), features=[NAME])."
