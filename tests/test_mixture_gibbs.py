@@ -105,13 +105,13 @@ def weights_not_counted(self):
     return replace(stats, parts=(Counts(0 * stats.parts[0].counts), stats.parts[1]))
 
 
-STATS = MixtureChain._stats.fget
+STATS = MixtureChain._counted
 BUGS = {
     "parameters at their means": (MixtureChain, "_drawn", mean_of),
     "components without weights": (MixturePrior, "log_terms", terms_without_weights),
-    "rows counted twice": (MixtureChain, "_stats", property(counted_twice)),
-    "a row left out": (MixtureChain, "_stats", property(without_the_first_row)),
-    "weights of the prior": (MixtureChain, "_stats", property(weights_not_counted)),
+    "rows counted twice": (MixtureChain, "_counted", counted_twice),
+    "a row left out": (MixtureChain, "_counted", without_the_first_row),
+    "weights of the prior": (MixtureChain, "_counted", weights_not_counted),
 }
 
 

@@ -15,7 +15,7 @@ from bayeszoo.distributions.special import log_rising
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.mixtures.gaussian import GaussianMixtureModel
 from bayeszoo.families.mixtures.gaussian_components import GaussianComponents
-from bayeszoo.families.mixtures.gibbs import MixtureChain
+from bayeszoo.families.mixtures.gibbs import IN_TURN, MixtureChain
 from bayeszoo.families.mixtures.sticks import Sticks
 from bayeszoo.families.statistics.assignments import log_evidence_of
 from bayeszoo.foundation.named import Arrays, Params, Statistics
@@ -154,7 +154,8 @@ class SplitMergeChain(MixtureChain):
 
     def draw(self) -> dict[str, np.ndarray]:
         """Draw the parameters given the clusters."""
-        self._params = self._drawn(self._prior.updated(self._stats))
+        with IN_TURN:
+            self._draw_parameters()
         return self._params
 
 

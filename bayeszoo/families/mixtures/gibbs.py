@@ -21,7 +21,7 @@ loops = lazy_loader.load("bayeszoo.likelihoods.loops.tables", suppress_warning=T
 
 TINY = np.finfo(np.float64).tiny
 """Replaces a probability that has underflowed to 0, which has no logarithm."""
-_IN_TURN = threading.Lock()
+IN_TURN = threading.Lock()
 """Threads sweep in turn: short NumPy calls that compete for the interpreter take up to twice as long."""
 
 
@@ -44,18 +44,22 @@ class MixtureChain:
     def sweep(self, times: int, power: float = 1.0) -> None:
         """Draw components and parameters, in N sweeps; the power is ignored."""
         for _ in range(times):
-            with _IN_TURN:
+            with IN_TURN:
                 self._turn()
 
     def _turn(self) -> None:
         """Draw components, by the largest log probability with Gumbel noise, and then parameters."""
         terms = self._prior.log_terms(self._params, self._rows)
         self._component = np.argmax(terms + self._rng.gumbel(size=terms.shape), axis=1)
+        self._draw_parameters()
+
+    def _draw_parameters(self) -> None:
+        """Draw the parameters given the components, whose statistics are kept."""
+        self._stats = self._counted()
         self._params = self._drawn(self._prior.updated(self._stats))
 
-    @property
-    def _stats(self) -> Several:
-        """The statistics of the rows and their components."""
+    def _counted(self) -> Several:
+        """Return the statistics of the rows and their components."""
         r = np.eye(len(self._prior.weights.alpha))[self._component]
         return self._prior.moments(r, self._rows).stats
 
@@ -70,9 +74,10 @@ class MixtureChain:
         Its mean about a mode is the log of the mode's mass minus the information of z about theta. The log density of
         the parameters alone depends on their units, and does not compare modes.
         """
-        terms = self._prior.log_terms(self._params, self._rows)
-        chosen = np.take_along_axis(terms, self._component[:, None], axis=1)[:, 0]
-        return float(self._prior.log_evidence(self._stats) - np.sum(chosen - np.logaddexp.reduce(terms, axis=1)))
+        with IN_TURN:
+            terms = self._prior.log_terms(self._params, self._rows)
+            chosen = np.take_along_axis(terms, self._component[:, None], axis=1)[:, 0]
+            return float(self._prior.log_evidence(self._stats) - np.sum(chosen - np.logaddexp.reduce(terms, axis=1)))
 
 
 class CollapsedChain(MixtureChain):
@@ -86,6 +91,8 @@ class CollapsedChain(MixtureChain):
         for j, places in enumerate(law.tables):
             self._table[list(places)] = j
         self._totals = self._by_table(law.alpha)
+        of_rows, of_levels = (part.counts.astype(np.float64) for part in self._stats.parts)
+        self._counts = of_rows, of_levels, self._by_table(of_levels)
 
     def _by_table(self, of_levels: np.ndarray) -> np.ndarray:
         """Sum values (K, L) over the levels of each feature, (K, features)."""
@@ -93,14 +100,13 @@ class CollapsedChain(MixtureChain):
 
     def sweep(self, times: int, power: float = 1.0) -> None:
         """Draw the component of each row given those of all others, in N sweeps in random order, at power 1."""
-        of_rows, of_levels = (part.counts.astype(np.float64) for part in self._stats.parts)
-        counts = of_rows, of_levels, self._by_table(of_levels)
         priors = self._prior.weights.alpha, self._prior.law.alpha, self._totals
         for _ in range(times):
             order = self._rng.permutation(len(self._levels))
-            loops.sweep(self._component, order, self._levels, self._table, *priors, *counts, self._rng)
+            loops.sweep(self._component, order, self._levels, self._table, *priors, *self._counts, self._rng)
 
     def draw(self) -> dict[str, np.ndarray]:
         """Draw the parameters given the components."""
-        self._params = self._drawn(self._prior.updated(self._stats))
+        with IN_TURN:
+            self._draw_parameters()
         return self._params
