@@ -75,8 +75,10 @@ def predictive_check(
         the fit, and params one draw of the parameters; it returns one number. Names are those of `STATISTICS`. The
         default suits the outcome. Real numbers: mean, standard deviation, minimum, maximum, skewness, the largest
         absolute standardized residual and the lag-1 autocorrelation of the residuals in the order of the rows; for
-        several numbers per row without those of residuals. Counts: the share of zeros, but not minimum and skewness.
-        Zeros and ones: mean, changes and longest run.
+        several numbers per row without those of residuals. Counts: the share of zeros and the Pearson
+        dispersion, the mean square of residuals in sds given the parameters (1 on average over replicates, and more in
+        data that vary more than the model says), but not minimum and skewness. Zeros and ones: mean, changes and
+        longest run.
     replicates : int
         Number of data sets, each from another draw; rounded up to a multiple of the chains.
     seed : int or numpy.random.Generator

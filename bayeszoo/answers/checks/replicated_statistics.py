@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayeszoo.data.inputs import Binary, Counts, Matrix
+from bayeszoo.data.inputs import Binary, BinaryRegression, CountRegression, Counts, Matrix
 from bayeszoo.data.table.table import shown
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.named import Arrays
@@ -74,6 +74,12 @@ def _longest_run(sets: Sets) -> np.ndarray:
     return np.array([np.max(np.diff(np.concatenate([[-1], end, [last]]))) for end in ends], dtype=np.float64)
 
 
+def _dispersion(sets: Sets) -> np.ndarray:
+    """Return Pearson's chi-square over the number of rows: its mean over replicates is 1 (BDA3, section 6.3)."""
+    return np.mean(np.square(_standardized(sets)), axis=1)
+
+
+DISPERSION = "Pearson dispersion"
 STATISTICS: dict[str, Statistic] = {
     "mean": lambda sets: sets.y.mean(axis=1),
     "standard deviation": _sd,
@@ -83,6 +89,7 @@ STATISTICS: dict[str, Statistic] = {
     "share of zeros": lambda sets: np.mean(sets.y == 0, axis=1),
     "changes": lambda sets: np.count_nonzero(np.diff(sets.y, axis=1), axis=1),
     "longest run": _longest_run,
+    DISPERSION: _dispersion,
     "largest absolute standardized residual": lambda sets: np.max(np.abs(_standardized(sets)), axis=1),
     "lag-1 autocorrelation of residuals": _lag_1,
 }
@@ -91,7 +98,7 @@ STATISTICS: dict[str, Statistic] = {
 _OF_RESIDUALS = ("largest absolute standardized residual", "lag-1 autocorrelation of residuals")
 _REAL = ("mean", "standard deviation", "minimum", "maximum", "skewness", *_OF_RESIDUALS)
 _OF_COLUMNS = _REAL[:5]
-_COUNTED = ("mean", "standard deviation", "maximum", "share of zeros", *_OF_RESIDUALS)
+_COUNTED = ("mean", "standard deviation", "maximum", "share of zeros", DISPERSION, *_OF_RESIDUALS)
 _BINARY = ("mean", "changes", "longest run")
 BOUNDED = ("share of zeros", "changes", "longest run", "lag-1 autocorrelation of residuals")
 
@@ -100,9 +107,10 @@ def usual(model: Model, data: Arrays) -> tuple[str, ...]:
     """Return the names of the default quantities of an outcome."""
     if isinstance(model.inputs, Matrix):
         return _OF_COLUMNS
-    if isinstance(model.inputs, Binary) and "trials" not in data:
+    of_trials = isinstance(model.inputs, Binary | BinaryRegression)
+    if of_trials and "trials" not in data:
         return _BINARY
-    return _COUNTED if isinstance(model.inputs, Binary | Counts) else _REAL
+    return _COUNTED if of_trials or isinstance(model.inputs, Counts | CountRegression) else _REAL
 
 
 def chosen_of(statistics: Any, model: Model, data: Arrays) -> dict[str, Statistic]:
