@@ -9,7 +9,7 @@ Importing it imports neither PyMC nor ArviZ. The public names are grouped below 
 imports nothing from a higher one.
 """
 
-import bayeszoo.foundation.starting  # noqa: F401, I001 (before all others)
+import bayeszoo.foundation.process.starting  # noqa: F401, I001 (before all others)
 from typing import TYPE_CHECKING
 
 from bayeszoo import plots
@@ -56,16 +56,16 @@ from bayeszoo.families.markov.stationary import stationary
 from bayeszoo.fit import fit
 from bayeszoo.foundation.gate import Check, gate
 from bayeszoo.inference.methods.enumeration import enumerate_posterior
-from bayeszoo.model.accumulated import Accumulated
-from bayeszoo.model.chunks import read_chunks
+from bayeszoo.model.parts.accumulated import Accumulated
+from bayeszoo.model.parts.chunks import read_chunks
 from bayeszoo.model.find import find, names
 from bayeszoo.model.incomplete import Incomplete, read_incomplete
 from bayeszoo.model.many_files.accumulate import accumulate
 from bayeszoo.model.many_files.read_files import read_files
 from bayeszoo.model.many_files.rows import FileRows
-from bayeszoo.model.over import over
+from bayeszoo.model.outer.over import over
 from bayeszoo.model.suggest import suggest
-from bayeszoo.model.update import stream, update
+from bayeszoo.model.parts.update import stream, update
 from bayeszoo.plots.clusters import plot_clusters
 from bayeszoo.plots.decomposition import plot_due_to
 from bayeszoo.plots.families.classes import plot_calibration, plot_roc

@@ -15,13 +15,12 @@ import numpy as np
 
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError, Interrupted
-from bayeszoo.foundation import signals
 from bayeszoo.foundation.named import Options
-from bayeszoo.foundation.progress import ProgressLine, Reporter
+from bayeszoo.foundation.process import signals
+from bayeszoo.foundation.process.progress import ProgressLine, Reporter
 from bayeszoo.foundation.streams import stream
 from bayeszoo.inference.engine.inner import require_room, with_inner
 from bayeszoo.inference.problem import Outcome, Problem
-from bayeszoo.model.accumulated import Accumulated, rows_of
 from bayeszoo.model.base import Model, chosen_by_data, fields_of, number_of_parameters
 from bayeszoo.model.capabilities import (
     CAPABILITIES,
@@ -36,7 +35,8 @@ from bayeszoo.model.capabilities import (
 from bayeszoo.model.incomplete import Incomplete
 from bayeszoo.model.many_files.rows import METHODS as METHODS_OF_FILES
 from bayeszoo.model.many_files.rows import FileRows
-from bayeszoo.model.quadrature_limits import beyond_quadrature
+from bayeszoo.model.outer.limits import beyond_quadrature
+from bayeszoo.model.parts.accumulated import Accumulated, rows_of
 from bayeszoo.results.arviz_groups import extend_unless_stopped
 from bayeszoo.results.assemble import assemble
 from bayeszoo.results.caveats import warn

@@ -21,7 +21,7 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 import bayeszoo as bz
-from bayeszoo.foundation.newton import climb
+from bayeszoo.foundation.numerics.newton import climb
 from bayeszoo.likelihoods.loops.glm import LOG, LOGIT, PROBIT, glm_value_and_gradient
 
 REPEATS = 7

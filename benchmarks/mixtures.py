@@ -15,7 +15,7 @@ from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 
 import bayeszoo as bz
 from bayeszoo.compile.density import Density
-from bayeszoo.foundation.threads import one_thread
+from bayeszoo.foundation.process.threads import one_thread
 from bayeszoo.inference.engine.maxima import Search
 from bayeszoo.inference.methods import em
 from bayeszoo.likelihoods.inverse_wishart import InverseWishart, ScaledNormal

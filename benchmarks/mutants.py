@@ -37,7 +37,7 @@ CACHE = ROOT / ".cache" / "mutants"
 STOREYS = "compile", "answers", "tools", "comparison", "results"
 FOLDERS = ("inference/methods", "inference/engine", "inference/labels", *STOREYS)
 FILES = (
-    *("foundation/gate.py", "model/integration.py", "model/sequential.py"),
+    *("foundation/gate.py", "model/outer/integration.py", "model/capabilities/sequential.py"),
     *("distributions/integrated.py", "distributions/gaussian.py"),
 )
 PRELOADED = ("pymc", "arviz", "nutpie", "matplotlib.pyplot", "pandas", "scipy.stats", "scipy.optimize", "rich.table")

@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_info
 
 import bayeszoo as bz
 from bayeszoo.compile.density import Density
-from bayeszoo.foundation.optimize import maximize
+from bayeszoo.foundation.numerics.optimize import maximize
 
 logging.getLogger("pymc").setLevel(logging.WARNING)
 REPEATS = 5

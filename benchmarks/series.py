@@ -20,7 +20,7 @@ from bayeszoo.distributions.averaged import Averaged
 from bayeszoo.families.state_space.components import Components
 from bayeszoo.families.state_space.structure import Structure
 from bayeszoo.likelihoods.ops.kalman import level_log_likelihood
-from bayeszoo.model.integration import integrate
+from bayeszoo.model.outer.integration import integrate
 
 ROWS, REPEATS = (10**3, 10**5), 11
 SERIES, LENGTH, STEPS = 200, 40, 3

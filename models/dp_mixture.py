@@ -28,7 +28,7 @@ from bayeszoo.families.mixtures.over import kind_over
 from bayeszoo.families.mixtures.sticks import Sticks
 from bayeszoo.model import Example, covariance, positive, real, whole
 from bayeszoo.model.base import Model
-from bayeszoo.model.over_fields import OverByDraws
+from bayeszoo.model.outer.over_fields import OverByDraws
 from bayeszoo.model.types import Arrays, DeclaredModel, Simulated
 
 pm = lazy_loader.load("pymc")

@@ -25,8 +25,7 @@ from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.distributions.wishart import GaussianRows
 from bayeszoo.errors import NumericalError
-from bayeszoo.model import Axes, covariance, plain, real
-from bayeszoo.model.closed import Conjugate, Observable, PointEstimates
+from bayeszoo.model import Axes, Conjugate, Observable, PointEstimates, covariance, plain, real
 from bayeszoo.model.types import Arrays, DeclaredModel, Params, RowLaw, Simulated
 
 pm = lazy_loader.load("pymc")

@@ -26,7 +26,7 @@ from bayeszoo.families.glm.counts import LogLinearCounts
 from bayeszoo.families.glm.negative_binomial import NegativeBinomial
 from bayeszoo.families.glm.rows import LinkedRows
 from bayeszoo.families.linear.least_squares import Solution
-from bayeszoo.foundation.newton import climb
+from bayeszoo.foundation.numerics.newton import climb
 from bayeszoo.model import Example, LogConcave, positive
 from bayeszoo.model.types import Arrays, DeclaredModel, Params, RowLaw, Simulated
 

@@ -53,7 +53,7 @@ def fitted(model):
     import numpy as np
 
     import bayeszoo as bz
-    from bayeszoo.foundation.progress import Reporter
+    from bayeszoo.foundation.process.progress import Reporter
     from bayeszoo.inference.problem import Problem
 
     said = []

@@ -19,7 +19,7 @@ from bayeszoo.foundation.gate import SHOWN_SD_RATIO
 from bayeszoo.inference.engine.ascent import AscentError
 from bayeszoo.inference.methods import vb
 from bayeszoo.likelihoods.loops import augmented as loops
-from bayeszoo.model.integration import integrate
+from bayeszoo.model.outer.integration import integrate
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import errors
 from tests.refusals import raises

@@ -11,7 +11,7 @@ from bayeszoo.contract.case import Case
 from bayeszoo.distributions.priors import Gamma
 from bayeszoo.families.glm.links import Logit, Terms
 from bayeszoo.families.glm.negative_binomial import NegativeBinomial
-from bayeszoo.model import integration
+from bayeszoo.model.outer import integration
 
 COUNTS = bz.find("negative_binomial_regression")
 LOGISTIC = bz.find("logistic_regression")

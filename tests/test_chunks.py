@@ -15,8 +15,8 @@ import bayeszoo as bz
 from bayeszoo.answers.checks import leave_out
 from bayeszoo.data.inputs import Counts
 from bayeszoo.data.table import vectorized
-from bayeszoo.model.accumulated import arrays_of
-from bayeszoo.model.chunks import Digest
+from bayeszoo.model.parts.accumulated import arrays_of
+from bayeszoo.model.parts.chunks import Digest
 from bayeszoo.results.stored import Fit
 from tests.reading import Opaque
 from tests.refusals import raises

@@ -16,7 +16,7 @@ from scipy import stats
 
 import bayeszoo as bz
 from bayeszoo.cli.verbs import fits as fit_verb
-from bayeszoo.foundation import signals
+from bayeszoo.foundation.process import signals
 from bayeszoo.model import find as zoo
 
 SINGLE = {"log_evidence", "elbo", "log_likelihood", "log_joint"}

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import bayeszoo as bz
-from bayeszoo.foundation.progress import Reporter
+from bayeszoo.foundation.process.progress import Reporter
 from bayeszoo.inference.engine import ascent, maxima
 from bayeszoo.inference.engine.acceleration import QuasiNewton
 from bayeszoo.inference.engine.ascent import Effort
-from bayeszoo.model.steps import Chart, Expectation
+from bayeszoo.model.capabilities.steps import Chart, Expectation
 
 GAUSSIAN = bz.find("gaussian_mixture")
 

@@ -16,7 +16,7 @@ from bayeszoo.answers.averages import by_points
 from bayeszoo.distributions.averaged import Averaged
 from bayeszoo.distributions.gaussian import Dense, given_all_others
 from bayeszoo.foundation.gate import passed
-from bayeszoo.model.integration import integrate
+from bayeszoo.model.outer.integration import integrate
 
 AT = {"q": np.array([38.0, 5.0, 200.0]), "r": np.array([120.0, 150.0, 30.0])}
 

@@ -12,13 +12,13 @@ from bayeszoo.distributions.conjugate.product import Several
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.mixtures import base as mixture
 from bayeszoo.foundation.gate import MAX_K_HAT
-from bayeszoo.foundation.progress import Reporter
+from bayeszoo.foundation.process.progress import Reporter
 from bayeszoo.inference.engine import ascent
 from bayeszoo.inference.engine.ascent import Effort
 from bayeszoo.inference.methods import em, vb
 from bayeszoo.inference.methods.enumeration import Enumeration
 from bayeszoo.inference.problem import Problem
-from bayeszoo.model.steps import Expectation
+from bayeszoo.model.capabilities.steps import Expectation
 from bayeszoo.report.text import tables
 from bayeszoo.results.stored import Fit
 from tests.refusals import raises

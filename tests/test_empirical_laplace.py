@@ -7,7 +7,7 @@ from sklearn.gaussian_process import GaussianProcessClassifier, kernels
 import bayeszoo as bz
 from bayeszoo.data.read import Data
 from bayeszoo.inference.engine import approximation
-from bayeszoo.model.integration import integrate
+from bayeszoo.model.outer.integration import integrate
 from tests.refusals import raises
 
 RNG = np.random.default_rng(3)

@@ -19,7 +19,7 @@ from bayeszoo.cli import app as cli
 from bayeszoo.cli.verbs import fits as fit_verb
 from bayeszoo.errors import InputError, NotWritten
 from bayeszoo.fit import methods_for
-from bayeszoo.foundation import writing
+from bayeszoo.foundation.process import writing
 from bayeszoo.report.notebook import in_python, show_in_notebooks
 from bayeszoo.results import files
 from tests.quick import quick_first, quick_where

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import bayeszoo as bz
-from bayeszoo.foundation.progress import Reporter
+from bayeszoo.foundation.process.progress import Reporter
 from bayeszoo.inference.methods import em, vb
 from bayeszoo.model.many_files import read_files as reading
 from bayeszoo.model.many_files.rows import expected

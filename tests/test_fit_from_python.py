@@ -3,7 +3,7 @@
 import numpy as np
 
 import bayeszoo as bz
-from bayeszoo.foundation.progress import ProgressLine
+from bayeszoo.foundation.process.progress import ProgressLine
 from tests.refusals import raises
 
 

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import bayeszoo as bz
-from bayeszoo.data.inputs import Regression, expressions, formula
+from bayeszoo.data.inputs import Regression
+from bayeszoo.data.inputs.features import expressions, formula
 from bayeszoo.data.read import read
-from bayeszoo.model.chunks import read_chunks
+from bayeszoo.model.parts.chunks import read_chunks
 from bayeszoo.results.stored import Fit
 from tests.reading import by_name, model_of, plain, refusal, refuses
 from tests.refusals import raises

@@ -19,7 +19,7 @@ from bayeszoo.families.processes.kernels import KERNELS, Expression, Shape
 from bayeszoo.families.processes.slopes import Values
 from bayeszoo.families.processes.spectrum import Rows
 from bayeszoo.fit import usual_method
-from bayeszoo.model.integration import exact_evidence, integrate
+from bayeszoo.model.outer.integration import exact_evidence, integrate
 from bayeszoo.results.stored import Fit
 from tests.quick import quick_where
 from tests.refusals import raises

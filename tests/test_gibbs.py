@@ -13,7 +13,7 @@ from bayeszoo.distributions.conjugate import dirichlet
 from bayeszoo.errors import InputError, Interrupted
 from bayeszoo.families.documents.topic_model import TopicChain
 from bayeszoo.foundation.gate import passed
-from bayeszoo.foundation.progress import Reporter
+from bayeszoo.foundation.process.progress import Reporter
 from bayeszoo.inference.labels.symmetry import some_entries
 from bayeszoo.inference.methods import gibbs
 from bayeszoo.inference.problem import Problem

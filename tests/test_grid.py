@@ -17,11 +17,11 @@ from bayeszoo.models.ridge import Ridge
 import bayeszoo as bz
 from bayeszoo.distributions import grid_moments
 from bayeszoo.distributions.priors import LogUniform
-from bayeszoo.foundation import grid as rules
 from bayeszoo.foundation.gate import failures
-from bayeszoo.foundation.quadrature import Rule
-from bayeszoo.model.integration import integrate
-from bayeszoo.model.outer import OuterCoordinates
+from bayeszoo.foundation.numerics import grid as rules
+from bayeszoo.foundation.numerics.quadrature import Rule
+from bayeszoo.model.outer.coordinates import OuterCoordinates
+from bayeszoo.model.outer.integration import integrate
 from bayeszoo.results.stored import Fit
 from tests.refusals import raises
 

@@ -14,9 +14,9 @@ import bayeszoo as bz
 from bayeszoo.distributions.grid_moments import moments_over
 from bayeszoo.distributions.integrated import NOTHING
 from bayeszoo.foundation.gate import passed
-from bayeszoo.foundation.grid import Grid
-from bayeszoo.foundation.quadrature import Rule
-from bayeszoo.model.integration import integrate
+from bayeszoo.foundation.numerics.grid import Grid
+from bayeszoo.foundation.numerics.quadrature import Rule
+from bayeszoo.model.outer.integration import integrate
 from bayeszoo.results.stored import Fit
 
 SINGLE = {"y": [3.0], "se": [1.0], "group": ["a"]}

@@ -14,7 +14,7 @@ from bayeszoo.data.read import Data, read
 from bayeszoo.distributions.conjugate.categorical import Categorical
 from bayeszoo.distributions.statistics.counts import Counts
 from bayeszoo.model import BlockModel, positive
-from bayeszoo.model.chunks import read_chunks
+from bayeszoo.model.parts.chunks import read_chunks
 from bayeszoo.results.stored import Fit
 from tests.reading import by_name, model_of, plain
 from tests.refusals import raises

@@ -19,11 +19,11 @@ from bayeszoo.distributions import frozen
 from bayeszoo.distributions.integrated import InnerMarginal, Moments
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.distributions.scale import Scale
-from bayeszoo.foundation import grid as rules
 from bayeszoo.foundation.gate import failures, passed
+from bayeszoo.foundation.numerics import grid as rules
 from bayeszoo.inference.methods.modes import outer, surface
 from bayeszoo.inference.problem import Problem
-from bayeszoo.model.integration import integrate
+from bayeszoo.model.outer.integration import integrate
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import document
 from tests.refusals import raises

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import bayeszoo as bz
-from bayeszoo.foundation import signals
-from bayeszoo.foundation.progress import PHASES
+from bayeszoo.foundation.process import signals
+from bayeszoo.foundation.process.progress import PHASES
 from bayeszoo.results.summary import HEADLINE
 from tests.quick import quick_first
 from tests.refusals import raises
@@ -115,7 +115,7 @@ STOPPED_IN = """
 import os, signal, sys, time
 from bayeszoo.cli.app import main
 from bayeszoo.cli.verbs import fits as verb
-from bayeszoo.foundation import signals
+from bayeszoo.foundation.process import signals
 
 class Finalized:
     def __del__(self):

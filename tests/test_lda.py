@@ -16,7 +16,7 @@ from bayeszoo.contract.case import Case
 from bayeszoo.contract.check import IDENTITIES, run_identity
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.documents import topic_model
-from bayeszoo.foundation.progress import Reporter
+from bayeszoo.foundation.process.progress import Reporter
 from bayeszoo.inference import reference
 from bayeszoo.inference.engine import ascent
 from bayeszoo.inference.engine.ascent import BUDGET, Ascent, Effort, search
@@ -24,7 +24,7 @@ from bayeszoo.inference.methods import em, online_vb, vb
 from bayeszoo.inference.methods.enumeration import Enumeration
 from bayeszoo.inference.problem import Problem
 from bayeszoo.inference.starts import starts
-from bayeszoo.model.steps import Expectation
+from bayeszoo.model.capabilities.steps import Expectation
 from bayeszoo.results.stored import Fit
 from tests.refusals import raises
 from tests.topic_oracles import corpus, log_joint

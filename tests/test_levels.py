@@ -8,9 +8,9 @@ import pytest
 
 import bayeszoo as bz
 from bayeszoo.data.inputs import BinaryRegression, Regression
-from bayeszoo.data.inputs.levels import by_feature, products
+from bayeszoo.data.inputs.features.levels import by_feature, products
 from bayeszoo.data.read import read
-from bayeszoo.model.chunks import read_chunks
+from bayeszoo.model.parts.chunks import read_chunks
 from tests.reading import by_name, model_of, plain, refusal, refuses
 from tests.refusals import raises
 

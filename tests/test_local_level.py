@@ -12,7 +12,7 @@ import bayeszoo as bz
 from bayeszoo.answers.checks import leave_out
 from bayeszoo.distributions.averaged import Averaged
 from bayeszoo.distributions.priors import HalfCauchy, InvGamma, Pareto, Uniform
-from bayeszoo.model.integration import exact_evidence, integrate
+from bayeszoo.model.outer.integration import exact_evidence, integrate
 from bayeszoo.results.stored import Fit
 from tests.quick import quick_first
 from tests.refusals import raises

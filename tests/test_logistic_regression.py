@@ -11,7 +11,7 @@ from sklearn.metrics import log_loss
 import bayeszoo as bz
 from bayeszoo.families.glm.existence import recession
 from bayeszoo.families.glm.links import Logit
-from bayeszoo.foundation import newton
+from bayeszoo.foundation.numerics import newton
 from bayeszoo.likelihoods.ops.glm import glm_log_likelihood
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import document

@@ -8,7 +8,7 @@ import bayeszoo as bz
 from bayeszoo.errors import NumericalError, Untrustworthy
 from bayeszoo.inference import reference
 from bayeszoo.inference.problem import Problem
-from bayeszoo.model.integration import integrate
+from bayeszoo.model.outer.integration import integrate
 from bayeszoo.results import measured
 from bayeszoo.results.gaps import gaps, statistics_of
 from bayeszoo.results.stored import Fit

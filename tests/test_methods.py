@@ -17,7 +17,7 @@ from bayeszoo.data.inputs import Real
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.fit import methods_for
 from bayeszoo.foundation.gate import at_least, at_most, pareto_k
-from bayeszoo.foundation.optimize import MAX_DISTANCE, describe, distance_checks, maximize, polished
+from bayeszoo.foundation.numerics.optimize import MAX_DISTANCE, describe, distance_checks, maximize, polished
 from bayeszoo.inference.engine.approximation import Gaussian, assess
 from bayeszoo.inference.methods import smc
 from bayeszoo.inference.methods.advi import _fixed_draws

@@ -21,7 +21,7 @@ import bayeszoo as bz
 from bayeszoo.compile import native
 from bayeszoo.compile.density import Density
 from bayeszoo.errors import NumericalError
-from bayeszoo.foundation.progress import Clock, Reporter
+from bayeszoo.foundation.process.progress import Clock, Reporter
 from bayeszoo.inference.methods import nuts
 from bayeszoo.inference.problem import Problem
 from bayeszoo.inference.starts import Start

@@ -12,7 +12,7 @@ from bayeszoo.contract.case import Case
 from bayeszoo.contract.check import IDENTITIES, run_identity
 from bayeszoo.contract.sampler import sampler_checks
 from bayeszoo.likelihoods.loops.network import network_value_and_gradient
-from bayeszoo.model.integration import integrate
+from bayeszoo.model.outer.integration import integrate
 from bayeszoo.results.stored import Fit
 from tests.refusals import raises
 

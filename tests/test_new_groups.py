@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import bayeszoo as bz
-from bayeszoo.model.observable import at_rows
+from bayeszoo.model.capabilities.observable import at_rows
 
 LINE = np.linspace(0.001, 0.999, 250)
 TRIALS, SUCCESSES = np.array([20, 15, 30, 12]), np.array([2, 5, 3, 6])

@@ -15,9 +15,9 @@ import bayeszoo as bz
 from bayeszoo.comparison.compare import Withheld, fit_each, usual_methods
 from bayeszoo.compile.density import Density
 from bayeszoo.errors import InputError
-from bayeszoo.foundation import optimize
 from bayeszoo.foundation.gate import check_draws
-from bayeszoo.foundation.optimize import maximize
+from bayeszoo.foundation.numerics import optimize
+from bayeszoo.foundation.numerics.optimize import maximize
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import document
 from tests.refusals import raises

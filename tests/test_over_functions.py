@@ -13,7 +13,7 @@ from bayeszoo.families.latent_functions.chain import Parabolas
 from bayeszoo.families.latent_functions.over import FieldsPrior
 from bayeszoo.families.processes.root import Root
 from bayeszoo.foundation import diagnostics
-from bayeszoo.foundation.slices import sliced
+from bayeszoo.foundation.numerics.slices import sliced
 from bayeszoo.model.find import Reference, find_again
 from bayeszoo.model.views import View
 from bayeszoo.report.provenance import _prior

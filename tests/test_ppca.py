@@ -13,7 +13,7 @@ import bayeszoo as bz
 from bayeszoo.compile.density import Density
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.factors import declaration, loadings_shape, ppca, steps
-from bayeszoo.foundation.optimize import maximize
+from bayeszoo.foundation.numerics.optimize import maximize
 from bayeszoo.inference.engine.approximation import gaussian
 from bayeszoo.inference.engine.ascent import NOISE
 from bayeszoo.inference.methods import em

@@ -10,7 +10,7 @@ from scipy import stats
 import bayeszoo as bz
 from bayeszoo.distributions.averaged import LARGEST, Averaged
 from bayeszoo.distributions.discrete import BetaBinomial, LogMeanPoisson
-from bayeszoo.foundation.levels import reached
+from bayeszoo.foundation.numerics.levels import reached
 from tests.quick import quick_where
 
 COUNTS, AT = np.array([1, 0, 2, 1, 3]), np.arange(5.0)

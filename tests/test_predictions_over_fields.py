@@ -6,7 +6,7 @@ from scipy import integrate, stats
 
 import bayeszoo as bz
 from bayeszoo.answers.checks import leave_out
-from bayeszoo.model.integration import integrate as integrate_over
+from bayeszoo.model.outer.integration import integrate as integrate_over
 from bayeszoo.report.provenance import _prior
 from bayeszoo.results.stored import Fit
 from tests.refusals import raises

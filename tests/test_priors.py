@@ -19,7 +19,7 @@ from bayeszoo.contract.case import Case
 from bayeszoo.distributions import priors
 from bayeszoo.distributions.priors import PRIORS, HalfNormal, Normal, Priors, prior_of
 from bayeszoo.model.declared_priors import declared
-from bayeszoo.model.integration import integrate
+from bayeszoo.model.outer.integration import integrate
 from bayeszoo.results.stored import Fit
 
 EACH = {

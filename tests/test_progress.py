@@ -12,8 +12,8 @@ import pytest
 
 import bayeszoo as bz
 from bayeszoo.cli import terminal
-from bayeszoo.foundation import progress
-from bayeszoo.foundation.progress import Clock, Reporter, lasting
+from bayeszoo.foundation.process import progress
+from bayeszoo.foundation.process.progress import Clock, Reporter, lasting
 from bayeszoo.inference import starts
 from bayeszoo.inference.engine import cost
 

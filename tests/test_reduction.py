@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 
 import bayeszoo as bz
-from bayeszoo.foundation.progress import Reporter
-from bayeszoo.model.accumulated import arrays_of
+from bayeszoo.foundation.process.progress import Reporter
 from bayeszoo.model.many_files import cluster
+from bayeszoo.model.parts.accumulated import arrays_of
 from tests.reading import Opaque
 from tests.refusals import raises
 

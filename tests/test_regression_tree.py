@@ -18,7 +18,7 @@ from bayeszoo.families.partitions.boxes import Boxes, Cuts
 from bayeszoo.families.partitions.cuts import MOST_CUTS, cuts_between, read_cuts
 from bayeszoo.families.partitions.sums import TreePrior, TreeSums
 from bayeszoo.fit import default_method
-from bayeszoo.model.integration import integrate
+from bayeszoo.model.outer.integration import integrate
 from tests.refusals import raises
 
 RNG = np.random.default_rng(3)

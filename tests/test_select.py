@@ -17,8 +17,8 @@ from bayeszoo.answers.checks import leave_out as score
 from bayeszoo.cli.verbs.comparison.select import _cell
 from bayeszoo.comparison import candidates
 from bayeszoo.comparison.select import _bayes_factors
-from bayeszoo.foundation.progress import Reporter
-from bayeszoo.model.integration import exact_evidence
+from bayeszoo.foundation.process.progress import Reporter
+from bayeszoo.model.outer.integration import exact_evidence
 from bayeszoo.results.caveats import WORDS
 from bayeszoo.results.stored import Fit
 from tests.quick import zoo_with

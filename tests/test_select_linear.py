@@ -14,7 +14,7 @@ from sklearn.model_selection import KFold, PredefinedSplit
 
 import bayeszoo as bz
 from bayeszoo.answers.checks import leave_out as score
-from bayeszoo.foundation import writing
+from bayeszoo.foundation.process import writing
 from bayeszoo.plots import select as select_plot
 from tests.refusals import raises
 

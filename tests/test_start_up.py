@@ -130,7 +130,7 @@ def test_a_command_can_be_stopped_before_anything_else_is_imported():
     """What is imported first makes Ctrl-C end in one line; whatever came before it would end in a traceback."""
     lines = inspect.getsource(bz).splitlines()
     first = next(line for line in lines if line.startswith(("import ", "from ")))
-    assert first.startswith("import bayeszoo.foundation.starting")
+    assert first.startswith("import bayeszoo.foundation.process.starting")
     assert bz.__version__ == version("bayeszoo")
     assert not hasattr(bz, "no_such_name")
 

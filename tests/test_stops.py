@@ -9,9 +9,9 @@ import pytest
 
 import bayeszoo as bz
 from bayeszoo.errors import Interrupted
-from bayeszoo.foundation import signals
 from bayeszoo.foundation.gate import Check
-from bayeszoo.foundation.progress import Reporter
+from bayeszoo.foundation.process import signals
+from bayeszoo.foundation.process.progress import Reporter
 from bayeszoo.inference.methods import gibbs, nuts
 from bayeszoo.inference.problem import Problem
 from bayeszoo.results import arviz_groups

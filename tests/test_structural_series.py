@@ -12,7 +12,7 @@ from bayeszoo import models
 from bayeszoo.answers.checks import leave_out
 from bayeszoo.distributions.averaged import Averaged
 from bayeszoo.fit import usual_method
-from bayeszoo.model.integration import exact_evidence, integrate
+from bayeszoo.model.outer.integration import exact_evidence, integrate
 from bayeszoo.results.stored import Fit
 from tests.refusals import raises
 

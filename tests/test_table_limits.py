@@ -8,7 +8,7 @@ from bayeszoo.data.inputs import Real
 from bayeszoo.data.table import delimited, limits, vectorized
 from bayeszoo.data.table.read import read_parts, read_table
 from bayeszoo.errors import InputError
-from bayeszoo.model.chunks import read_chunks
+from bayeszoo.model.parts.chunks import read_chunks
 from tests.reading import model_of
 from tests.refusals import raises
 

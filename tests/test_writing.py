@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 import bayeszoo as bz
 from bayeszoo.cli.verbs import fits as fit_verb
 from bayeszoo.errors import InputError, NotWritten
-from bayeszoo.foundation import writing
+from bayeszoo.foundation.process import writing
 from bayeszoo.results import files
 from tests.quick import quick_first, quick_where
 from tests.refusals import raises

@@ -22,7 +22,7 @@ from bayeszoo.inference.engine.approximation import GOOD_K_HAT
 from bayeszoo.inference.problem import LOG_WEIGHT
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import predicts_by_points
-from bayeszoo.model.integration import posterior_points
+from bayeszoo.model.outer.integration import posterior_points
 from bayeszoo.results.stored import Fit
 
 PSIS, QUADRATURE = "leave-one-out, PSIS", "leave-one-out, quadrature"

@@ -11,16 +11,16 @@ import numpy as np
 from bayeszoo.answers.columns import error_of_mean
 from bayeszoo.answers.judged import FAR, agreeing_draws, answering
 from bayeszoo.answers.law import points_of_groups
+from bayeszoo.data.inputs.features.levels import products
 from bayeszoo.data.inputs.groups.lines import CODE
 from bayeszoo.data.inputs.groups.rows import GROUP
-from bayeszoo.data.inputs.levels import products
 from bayeszoo.data.read import Data
 from bayeszoo.data.table.table import quoted
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.blocks import AT_ONCE
 from bayeszoo.foundation.named import Arrays
+from bayeszoo.model.capabilities.linear_predictor import Feature, LinearPredictor, has_slopes
 from bayeszoo.model.incomplete import Incomplete
-from bayeszoo.model.linear_predictor import Feature, LinearPredictor, has_slopes
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.foundation.tails import Moments, moments
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Classifies
-from bayeszoo.model.function import HasSlopes, OfFunction
+from bayeszoo.model.capabilities.function import HasSlopes, OfFunction
 from bayeszoo.results.caveats import next_step
 from bayeszoo.results.gaps import gaps_of
 from bayeszoo.results.stored import Fit

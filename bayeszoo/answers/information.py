@@ -17,8 +17,8 @@ from bayeszoo.errors import InputError
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Classifies, Observable
-from bayeszoo.model.closed import BlockModel, Sufficient
-from bayeszoo.model.sequential import StatesInTime
+from bayeszoo.model.capabilities.closed import BlockModel, Sufficient
+from bayeszoo.model.capabilities.sequential import StatesInTime
 from bayeszoo.results.stored import Fit
 from bayeszoo.tools.information import (
     CLASS_ENTROPY,

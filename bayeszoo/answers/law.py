@@ -26,9 +26,9 @@ from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.foundation.tails import TOO_LARGE, Moments, existing, moments, reasons
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Conditional, LogConcave, Predictive, predicts_by_points
-from bayeszoo.model.conditional import PointsOfGroups
+from bayeszoo.model.capabilities.conditional import PointsOfGroups
 from bayeszoo.model.density import log_density
-from bayeszoo.model.integration import MAX_MOVED, log_expectation
+from bayeszoo.model.outer.integration import MAX_MOVED, log_expectation
 from bayeszoo.results.stored import Fit
 
 FAR_OUT = "decided by parameters so far out that the quadrature does not reach them"

@@ -26,7 +26,7 @@ from bayeszoo.answers.law import new_rows
 from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError
 from bayeszoo.foundation import diagnostics
-from bayeszoo.model.cuts import CutTrees, OfCuts, Part
+from bayeszoo.model.capabilities.cuts import CutTrees, OfCuts, Part
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from bayeszoo.cli import terminal, verbs
 from bayeszoo.cli.help_about import help_about
 from bayeszoo.cli.user import AtTerminal, cautions
 from bayeszoo.errors import InputError, Interrupted, NumericalError, Untrustworthy
-from bayeszoo.foundation import signals
+from bayeszoo.foundation.process import signals
 from bayeszoo.model import find as zoo
 
 PANIC = "PanicException"

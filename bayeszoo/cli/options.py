@@ -17,20 +17,20 @@ from bayeszoo.data.read import Data, example, read
 from bayeszoo.errors import InputError
 from bayeszoo.families.linear.weight_priors import weight_priors
 from bayeszoo.fit import METHODS
-from bayeszoo.foundation.progress import Reporter
+from bayeszoo.foundation.process.progress import Reporter
 from bayeszoo.model import find as zoo
-from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import Model, chosen_by_data
 from bayeszoo.model.capabilities import Conditional, Sufficient
-from bayeszoo.model.chunks import ROWS, first_chunk
 from bayeszoo.model.incomplete import Incomplete, read_incomplete
 from bayeszoo.model.many_files import cluster
 from bayeszoo.model.many_files.accumulate import accumulate
 from bayeszoo.model.many_files.files import paths_of
 from bayeszoo.model.many_files.read_files import read_files
 from bayeszoo.model.many_files.rows import additive
-from bayeszoo.model.over import over
-from bayeszoo.model.over_fields import OverFields
+from bayeszoo.model.outer.over import over
+from bayeszoo.model.outer.over_fields import OverFields
+from bayeszoo.model.parts.accumulated import Accumulated
+from bayeszoo.model.parts.chunks import ROWS, first_chunk
 
 
 def _help(text: str) -> Parameter:

@@ -21,8 +21,8 @@ from bayeszoo.data.table.read import read_table
 from bayeszoo.data.table.table import Column, escaped, quoted, to_numbers
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
-from bayeszoo.foundation import writing
 from bayeszoo.foundation.named import Document
+from bayeszoo.foundation.process import writing
 from bayeszoo.report.families.judged import about_judged
 from bayeszoo.report.text.numbers import MOST_DIGITS, number, spread, statistic, without_error
 from bayeszoo.results import files

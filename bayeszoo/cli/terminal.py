@@ -23,10 +23,10 @@ from rich.text import Text
 
 from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import Untrustworthy
-from bayeszoo.foundation import signals
 from bayeszoo.foundation.gate import Check
 from bayeszoo.foundation.named import Document
-from bayeszoo.foundation.progress import Reporter, lasting
+from bayeszoo.foundation.process import signals
+from bayeszoo.foundation.process.progress import Reporter, lasting
 from bayeszoo.model.views import View
 from bayeszoo.report.text.numbers import number, seconds
 from bayeszoo.report.text.tables import (

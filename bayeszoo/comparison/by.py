@@ -23,8 +23,8 @@ from bayeszoo.data.table.table import shown
 from bayeszoo.distributions.posterior import Marginal
 from bayeszoo.errors import Caution, InputError, Interrupted
 from bayeszoo.fit import as_seed, fit
-from bayeszoo.foundation import signals
-from bayeszoo.foundation.progress import Reporter
+from bayeszoo.foundation.process import signals
+from bayeszoo.foundation.process.progress import Reporter
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import exchangeable_axis
 from bayeszoo.results.caveats import failures_of, warn

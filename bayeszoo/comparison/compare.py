@@ -13,8 +13,8 @@ import numpy as np
 from bayeszoo.answers.checks.leave_out import NoScore, of_fit
 from bayeszoo.errors import InputError, Interrupted, NumericalError
 from bayeszoo.fit import as_data, check_method, fit_sharing, methods_for
-from bayeszoo.foundation import signals
-from bayeszoo.foundation.progress import Reporter
+from bayeszoo.foundation.process import signals
+from bayeszoo.foundation.process.progress import Reporter
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Classifies, Collapsed
 from bayeszoo.results.caveats import warn

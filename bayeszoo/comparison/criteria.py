@@ -32,7 +32,7 @@ from bayeszoo.model.capabilities import (
     Variational,
     is_integrated,
 )
-from bayeszoo.model.conjugate import ConjugateSteps
+from bayeszoo.model.capabilities.conjugate import ConjugateSteps
 
 NO_EVIDENCE = "no closed form: a fit by nuts (--nuts, or FILE.nc) or by smc gives an estimate"
 CHAINS = 20

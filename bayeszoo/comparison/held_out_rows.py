@@ -21,7 +21,7 @@ from bayeszoo.data.read import Data, example, read
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
 from bayeszoo.fit import check_method, fit, methods_for, uninterrupted
 from bayeszoo.foundation.named import Document
-from bayeszoo.foundation.progress import Reporter
+from bayeszoo.foundation.process.progress import Reporter
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Classifies
 from bayeszoo.results.stored import Fit

@@ -21,7 +21,7 @@ from bayeszoo.families.documents.scores import split_words
 from bayeszoo.fit import check_method, fit, methods_for, uninterrupted
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.named import Document, Options
-from bayeszoo.foundation.progress import Reporter
+from bayeszoo.foundation.process.progress import Reporter
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Latent
 from bayeszoo.results.stored import Fit

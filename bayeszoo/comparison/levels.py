@@ -26,7 +26,7 @@ from bayeszoo.data.table.table import quoted
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.tails import moments
-from bayeszoo.model.linear_predictor import Feature, LinearPredictor, has_slopes
+from bayeszoo.model.capabilities.linear_predictor import Feature, LinearPredictor, has_slopes
 from bayeszoo.results.stored import Fit, is_by_group
 from bayeszoo.results.summary import summaries_of
 

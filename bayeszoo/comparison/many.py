@@ -24,10 +24,10 @@ from bayeszoo.data.read import Data, read
 from bayeszoo.data.table.table import shown
 from bayeszoo.errors import Caution, InputError, Interrupted, NumericalError
 from bayeszoo.fit import as_seed, fit, options_of
-from bayeszoo.foundation import signals
 from bayeszoo.foundation.named import Document, Options
-from bayeszoo.foundation.progress import ProgressLine, Reporter
-from bayeszoo.foundation.threads import one_thread
+from bayeszoo.foundation.process import signals
+from bayeszoo.foundation.process.progress import ProgressLine, Reporter
+from bayeszoo.foundation.process.threads import one_thread
 from bayeszoo.model.base import Model
 from bayeszoo.model.find import Reference
 from bayeszoo.model.many_files import cluster

@@ -10,11 +10,11 @@ import numpy as np
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.named import Arrays
-from bayeszoo.foundation.threads import one_thread
+from bayeszoo.foundation.process.threads import one_thread
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Conjugate, Observable, PointEstimates, Predictive
 from bayeszoo.model.density import log_density
-from bayeszoo.model.update import require_weights
+from bayeszoo.model.parts.update import require_weights
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -25,8 +25,8 @@ from bayeszoo.comparison.evidence.of_candidates import log_evidence
 from bayeszoo.distributions.conjugate.law import Block
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.named import Document
-from bayeszoo.foundation.progress import Reporter
-from bayeszoo.foundation.threads import one_thread
+from bayeszoo.foundation.process.progress import Reporter
+from bayeszoo.foundation.process.threads import one_thread
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import (
     Observable,
@@ -36,9 +36,9 @@ from bayeszoo.model.capabilities import (
     Sufficient,
     predicts_by_points,
 )
-from bayeszoo.model.closed import BlockModel
+from bayeszoo.model.capabilities.closed import BlockModel
+from bayeszoo.model.capabilities.linear_predictor import LinearPredictor
 from bayeszoo.model.density import log_likelihood
-from bayeszoo.model.linear_predictor import LinearPredictor
 from bayeszoo.results.caveats import WORDS
 from bayeszoo.results.stored import Fit
 

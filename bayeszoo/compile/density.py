@@ -20,7 +20,7 @@ from pytensor.graph import clone_replace
 from bayeszoo.compile.fallback import function_of, is_out_of_range
 from bayeszoo.compile.function import Function, without_c
 from bayeszoo.errors import InputError, NoAddress
-from bayeszoo.foundation.optimize import Gradient
+from bayeszoo.foundation.numerics.optimize import Gradient
 
 if TYPE_CHECKING:
     import pymc as pm

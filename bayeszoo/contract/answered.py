@@ -22,7 +22,7 @@ from bayeszoo.data.read import read
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.foundation.named import Params
-from bayeszoo.foundation.optimize import Gradient
+from bayeszoo.foundation.numerics.optimize import Gradient
 from bayeszoo.inference.methods.mode import laplace
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.capabilities import Conditional

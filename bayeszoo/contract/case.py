@@ -27,10 +27,10 @@ from bayeszoo.model.capabilities import (
     is_log_concave,
     rows_have_parameters,
 )
+from bayeszoo.model.capabilities.sequential import LevelsInTime
 from bayeszoo.model.density import prior
 from bayeszoo.model.fields import moved
-from bayeszoo.model.integration import exact_evidence, integrate
-from bayeszoo.model.sequential import LevelsInTime
+from bayeszoo.model.outer.integration import exact_evidence, integrate
 
 MOST_COST = 5_000  # cost of a step above which the identities are checked on an excerpt of the data
 POINTS = 25  # number of points from the prior, and from the posterior, at which densities are compared

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from bayeszoo.data.inputs import Inputs, Measured, Regression, Series
 from bayeszoo.foundation.gate import Check, at_most
-from bayeszoo.foundation.progress import Reporter
+from bayeszoo.foundation.process.progress import Reporter
 from bayeszoo.model import capabilities as can
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import CAPABILITIES, Enumerable, is_exact, is_integrated, simulates

@@ -17,13 +17,13 @@ from bayeszoo.contract.case import Case
 from bayeszoo.contract.identities import relative
 from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.foundation.named import Params
-from bayeszoo.foundation.newton import Peak
-from bayeszoo.foundation.optimize import MAX_DISTANCE, describe
+from bayeszoo.foundation.numerics.newton import Peak
+from bayeszoo.foundation.numerics.optimize import MAX_DISTANCE, describe
 from bayeszoo.inference.methods import vb
 from bayeszoo.inference.methods.modes.concave import highest
+from bayeszoo.model.capabilities.steps import ConcaveLikelihood
 from bayeszoo.model.density import log_density
 from bayeszoo.model.fields import hyperparameters
-from bayeszoo.model.steps import ConcaveLikelihood
 
 REACH, WIDTHS = 9.0, 60.0
 """Distance from the mode to which the evidence is integrated, in prior and in posterior standard deviations: a log

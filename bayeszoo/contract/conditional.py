@@ -19,9 +19,9 @@ from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_most, failures
 from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.model.capabilities import Conditional
+from bayeszoo.model.capabilities.sequential import Sequential
 from bayeszoo.model.density import log_density
-from bayeszoo.model.integration import integrate
-from bayeszoo.model.sequential import Sequential
+from bayeszoo.model.outer.integration import integrate
 
 MOST_ROWS = 3
 """Most rows that are left out one by one."""

@@ -15,14 +15,14 @@ import numpy as np
 import scipy
 
 from bayeszoo.contract.case import POINTS, Case
-from bayeszoo.data.inputs.levels import products
+from bayeszoo.data.inputs.features.levels import products
 from bayeszoo.foundation.gate import Check, at_least, at_most
-from bayeszoo.foundation.optimize import MAX_DISTANCE, describe, maximize
+from bayeszoo.foundation.numerics.optimize import MAX_DISTANCE, describe, maximize
 from bayeszoo.model import fields
 from bayeszoo.model.base import chosen_by_data
 from bayeszoo.model.capabilities import ClosedForm, Conjugate, PointMasses
 from bayeszoo.model.density import log_density, log_likelihood
-from bayeszoo.model.integration import exact_evidence
+from bayeszoo.model.outer.integration import exact_evidence
 
 MAX_ERROR = 0.039
 """Kolmogorov-Smirnov distance of 4000 uniform numbers that is exceeded with probability 1e-5."""

@@ -23,7 +23,7 @@ from bayeszoo.data.inputs.sequences.series import SEQUENCE
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_least, at_most
 from bayeszoo.foundation.named import Arrays, Params
-from bayeszoo.foundation.optimize import MAX_DISTANCE, Gradient, curvature, describe
+from bayeszoo.foundation.numerics.optimize import MAX_DISTANCE, Gradient, curvature, describe
 from bayeszoo.inference.engine.ascent import AscentError
 from bayeszoo.inference.labels.align import permute
 from bayeszoo.inference.methods import em, vb

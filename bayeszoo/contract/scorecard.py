@@ -19,8 +19,8 @@ from typing import Any
 
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.gate import Check, passed
-from bayeszoo.foundation.progress import Reporter
-from bayeszoo.foundation.writing import write_text
+from bayeszoo.foundation.process.progress import Reporter
+from bayeszoo.foundation.process.writing import write_text
 from bayeszoo.model import find as zoo
 from bayeszoo.model.base import Model, fields_of
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from bayeszoo.data.inputs import NAMES, Arrays, Corpus, Inputs, Parsed, Series, labels_of_rows
 from bayeszoo.data.inputs.base import KEPT
-from bayeszoo.data.inputs.formula import refuse_other_coding
+from bayeszoo.data.inputs.features.formula import refuse_other_coding
 from bayeszoo.data.inputs.labels import OUTCOMES, outcomes_of, refuse_other_labels, refuse_other_outcomes
 from bayeszoo.data.inputs.matrix import refuse_other_scales, scales_of
 from bayeszoo.data.table.delimited import PACKED

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from bayeszoo.foundation.grid import Grid, Integrand, enclosing
-from bayeszoo.foundation.quadrature import Distribution, peak
+from bayeszoo.foundation.numerics.grid import Grid, Integrand, enclosing
+from bayeszoo.foundation.numerics.quadrature import Distribution, peak
 
 DEPTH = 50.0
 """Nats below the maximum at which a density is cut off."""

@@ -10,8 +10,8 @@ import scipy
 
 from bayeszoo.distributions.beta_binomial_tails import MOST_SUMMED
 from bayeszoo.distributions.discrete import BetaBinomial
-from bayeszoo.foundation.levels import CLOSE, reached
 from bayeszoo.foundation.named import RandomState
+from bayeszoo.foundation.numerics.levels import CLOSE, reached
 
 NOTHING = 1e-13
 """Probability below which a point of the grid is left out of the bounds of quantiles."""

@@ -22,8 +22,8 @@ from bayeszoo.distributions.special import (
     log_poisson,
     sum_of_others,
 )
-from bayeszoo.foundation.levels import reached
 from bayeszoo.foundation.named import RandomState
+from bayeszoo.foundation.numerics.levels import reached
 
 
 def _is_count(k: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayeszoo.foundation.grid import Grid
+from bayeszoo.foundation.numerics.grid import Grid
 
 DECIDED = 1e-6
 """Largest height of a moment's integrand at the bounds, relative to its maximum: above, the moment depends on the

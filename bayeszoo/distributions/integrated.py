@@ -18,9 +18,9 @@ from bayeszoo.distributions.frozen import Frozen
 from bayeszoo.distributions.grid_moments import Exists, Moments, Parts, covariance_over, moments_over
 from bayeszoo.distributions.posterior import QUANTILES, Posterior
 from bayeszoo.foundation.blocks import blocks
-from bayeszoo.foundation.grid import Grid, Integrand, combinations
 from bayeszoo.foundation.named import Params
-from bayeszoo.foundation.quadrature import Distribution
+from bayeszoo.foundation.numerics.grid import Grid, Integrand, combinations
+from bayeszoo.foundation.numerics.quadrature import Distribution
 
 NOTHING = 1e-13
 """Probability below which a point of the grid is left out of mixtures."""

@@ -8,8 +8,8 @@ import numpy as np
 import scipy
 
 from bayeszoo.distributions.bases import ByVariance
-from bayeszoo.foundation.levels import reached
 from bayeszoo.foundation.named import RandomState
+from bayeszoo.foundation.numerics.levels import reached
 
 
 class _Mixture(ByVariance):

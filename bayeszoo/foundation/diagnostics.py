@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from bayeszoo.foundation.importing import without_stack
+from bayeszoo.foundation.process.importing import without_stack
 
 _AXES = {"chain_axis": 0, "draw_axis": 1}
 _TAILS = (0.05, 0.95)

@@ -12,13 +12,13 @@ import numpy as np
 from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.gate import Check
-from bayeszoo.foundation.progress import Clock, Reporter
-from bayeszoo.model.accumulated import Accumulated, like_of, rows_of, stats_of
+from bayeszoo.foundation.process.progress import Clock, Reporter
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import CAPABILITIES, ClosedForm, Conditional, Sufficient, is_integrated
 from bayeszoo.model.find import blaming_its_file
-from bayeszoo.model.integration import Integrated, integrate
 from bayeszoo.model.many_files.rows import FileRows
+from bayeszoo.model.outer.integration import Integrated, integrate
+from bayeszoo.model.parts.accumulated import Accumulated, like_of, rows_of, stats_of
 
 if TYPE_CHECKING:
     import pymc as pm

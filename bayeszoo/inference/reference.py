@@ -20,8 +20,8 @@ import scipy
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import DEEP, MAX_K_HAT, failures, pareto_k
-from bayeszoo.foundation.newton import climb
-from bayeszoo.foundation.progress import Reporter
+from bayeszoo.foundation.numerics.newton import climb
+from bayeszoo.foundation.process.progress import Reporter
 from bayeszoo.inference.engine.inner import with_inner
 from bayeszoo.inference.methods import gibbs, nuts
 from bayeszoo.inference.problem import Outcome, Problem

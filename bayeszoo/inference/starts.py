@@ -18,7 +18,7 @@ import scipy
 
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_least
-from bayeszoo.foundation.optimize import Gradient, maximize
+from bayeszoo.foundation.numerics.optimize import Gradient, maximize
 from bayeszoo.inference.engine import cost
 from bayeszoo.inference.engine.approximation import gaussian
 from bayeszoo.inference.labels.symmetry import is_symmetric

@@ -25,10 +25,10 @@ from bayeszoo.model.capabilities import (
     Symmetric,
     Variational,
 )
-from bayeszoo.model.closed import BlockModel
+from bayeszoo.model.capabilities.closed import BlockModel
+from bayeszoo.model.capabilities.steps import ConcaveLikelihood, Coordinates, Expectation, GibbsChain
 from bayeszoo.model.fields import covariance, known, plain, positive, real, whole
 from bayeszoo.model.many_files.additive import Additive
-from bayeszoo.model.steps import ConcaveLikelihood, Coordinates, Expectation, GibbsChain
 from bayeszoo.model.types import Arrays, DeclaredModel, Params, RowLaw, Simulated
 from bayeszoo.model.views import View
 

@@ -93,7 +93,7 @@ class Model(ABC):
 
     def __init_subclass__(cls, family: bool = False, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
-        if not family and cls.__module__ != "bayeszoo.model.capabilities":
+        if not family and cls.__module__ != "bayeszoo.model.capabilities.latent":
             _refuse_unknown_steps(cls)
             _refuse_rows_without_names(cls)
         words = re.findall(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z0-9]+|[A-Z]+", cls.__name__)

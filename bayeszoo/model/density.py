@@ -17,7 +17,7 @@ from bayeszoo.model.capabilities import (
     Observable,
     Sufficient,
 )
-from bayeszoo.model.sequential import Sequential
+from bayeszoo.model.capabilities.sequential import Sequential
 
 
 def log_density(distribution: Any, values: np.ndarray) -> np.ndarray:

@@ -25,8 +25,8 @@ from typing import Any, NamedTuple, Protocol, cast
 from bayeszoo.errors import Caution, InputError, NumericalError
 from bayeszoo.model.base import Model, fields_of
 from bayeszoo.model.other_names import called
-from bayeszoo.model.over import OVER, kind_over
-from bayeszoo.model.over_fields import OverFields
+from bayeszoo.model.outer.over import OVER, kind_over
+from bayeszoo.model.outer.over_fields import OverFields
 
 GROUP = "bayeszoo.models"  # the package of the zoo's models, and the entry-point group of plug-ins
 _IN_FILE = re.compile(r"(.+\.py)(?::(\w*))?")

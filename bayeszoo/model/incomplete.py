@@ -8,16 +8,16 @@ from typing import Any, Self
 import numpy as np
 
 from bayeszoo.data.inputs import BinaryRegression, ClassRegression, Regression
-from bayeszoo.data.inputs.holes import DROP
+from bayeszoo.data.inputs.features.holes import DROP
 from bayeszoo.data.inputs.labels import refuse_other_labels
 from bayeszoo.data.inputs.regression import WithFeatures
 from bayeszoo.data.read import Data, data_of, example_table, reading_of
 from bayeszoo.data.table.read import read_table
 from bayeszoo.errors import InputError
-from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Latent, PointMasses, Sufficient
-from bayeszoo.model.linear_predictor import LinearPredictor
+from bayeszoo.model.capabilities.linear_predictor import LinearPredictor
+from bayeszoo.model.parts.accumulated import Accumulated
 
 INCOMPLETE = "incomplete rows"
 """What a fit of completed tables says its data are."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from bayeszoo.data.read import example
 from bayeszoo.errors import InputError
-from bayeszoo.foundation import writing
+from bayeszoo.foundation.process import writing
 from bayeszoo.model.capabilities import simulates
 from bayeszoo.plots import style
 

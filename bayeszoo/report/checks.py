@@ -17,7 +17,7 @@ from bayeszoo.data.inputs import Matrix
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
 from bayeszoo.inference.engine.approximation import GOOD_K_HAT
 from bayeszoo.model.capabilities import Observable
-from bayeszoo.model.sequential import Sequential
+from bayeszoo.model.capabilities.sequential import Sequential
 from bayeszoo.plots import fits as plots
 from bayeszoo.plots.residuals import draw_replicates, plot_residuals
 from bayeszoo.report.blocks import Block, Folded, Section, Skipped, Words, picture, skipping, table

@@ -11,7 +11,7 @@ import numpy as np
 
 from bayeszoo.comparison.compare import names_of
 from bayeszoo.foundation import diagnostics
-from bayeszoo.model.linear_predictor import has_slopes
+from bayeszoo.model.capabilities.linear_predictor import has_slopes
 from bayeszoo.plots import fits as plots
 from bayeszoo.plots.drawable import at_modes, drawable, lines, one_of_each, same_model, that_have, with_draws, withheld
 from bayeszoo.report.blocks import Block, Choice, Folded, Skipped, Words, picture

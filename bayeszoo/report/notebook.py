@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from bayeszoo.comparison.by import contrasts
 from bayeszoo.errors import InputError, Untrustworthy
-from bayeszoo.foundation.printable import escaped as visible
+from bayeszoo.foundation.process.printable import escaped as visible
 from bayeszoo.plots import fits as plots
 from bayeszoo.plots.drawable import drawable, one_of_each
 from bayeszoo.plots.groups import plot_groups

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from bayeszoo.comparison.compare import Withheld, in_one_table, names_of, require_same_data
 from bayeszoo.errors import InputError
-from bayeszoo.foundation.printable import escaped_lines
-from bayeszoo.foundation.writing import require_writable, write_text
+from bayeszoo.foundation.process.printable import escaped_lines
+from bayeszoo.foundation.process.writing import require_writable, write_text
 from bayeszoo.report import checks, densities, groups, provenance, sampler, verdict
 from bayeszoo.report.blocks import Folded, Section, Skipped, skipping
 from bayeszoo.report.families import screens
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-    from bayeszoo.foundation.progress import Reporter
+    from bayeszoo.foundation.process.progress import Reporter
 
 
 def report(

@@ -15,12 +15,12 @@ import numpy as np
 from bayeszoo.data.inputs import Inputs, Regression
 from bayeszoo.data.read import PACKED, Data, own_example
 from bayeszoo.fit import defaults_of
-from bayeszoo.model.accumulated import Accumulated, arrays_of
 from bayeszoo.model.base import Model, fields_of
 from bayeszoo.model.fields import hyperparameters, text
 from bayeszoo.model.find import names_a_file, own_file
 from bayeszoo.model.incomplete import Incomplete
-from bayeszoo.model.over_fields import OverFields
+from bayeszoo.model.outer.over_fields import OverFields
+from bayeszoo.model.parts.accumulated import Accumulated, arrays_of
 from bayeszoo.plots.graph import declared, draw
 from bayeszoo.report.blocks import Block, Choice, Code, Folded, Section, TableBlock, Words, picture, skipping, table
 from bayeszoo.report.text.numbers import seconds

@@ -14,13 +14,13 @@ import numpy as np
 
 from bayeszoo.distributions.bases import OfIndicators
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.foundation import signals
 from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.process import signals
 from bayeszoo.foundation.streams import stream_of_fit
-from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import EM, ClosedForm, Observable
 from bayeszoo.model.density import log_density, prior
+from bayeszoo.model.parts.accumulated import Accumulated
 from bayeszoo.results.stored import Fit, dumps
 
 if TYPE_CHECKING:

@@ -30,11 +30,11 @@ from bayeszoo.foundation.gate import (
 )
 from bayeszoo.inference.labels.symmetry import Labelled, labelled
 from bayeszoo.inference.problem import Outcome, Problem
-from bayeszoo.model.accumulated import Accumulated, arrays_of, described, digest_of
 from bayeszoo.model.base import Model, fields_of
 from bayeszoo.model.capabilities import ClosedForm, PointMasses, Symmetric, exchangeable_axis, is_integrated
 from bayeszoo.model.find import own_file
 from bayeszoo.model.many_files.rows import FileRows
+from bayeszoo.model.parts.accumulated import Accumulated, arrays_of, described, digest_of
 from bayeszoo.results.files import FORMAT
 from bayeszoo.results.gaps import STATISTICS
 from bayeszoo.results.measured import live_of_draws, measure

@@ -12,8 +12,8 @@ from bayeszoo.errors import Caution, InputError, Untrustworthy
 from bayeszoo.foundation import check_names
 from bayeszoo.foundation.gate import AGREEMENT, APART, STRUCTURAL, care_may_help
 from bayeszoo.model.capabilities import Collapsed, Gibbs, PointMasses, Variational, is_exact
-from bayeszoo.model.over_draws import OverDrawn
-from bayeszoo.model.quadrature_limits import beyond_quadrature
+from bayeszoo.model.outer.limits import beyond_quadrature
+from bayeszoo.model.outer.over_draws import OverDrawn
 from bayeszoo.results.stored import Fit
 
 _REASONS = {

@@ -17,7 +17,7 @@ import numpy as np
 from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.gate import MIN_DRAWS, Check, arrays_in, as_dict, check_draws, verdict
-from bayeszoo.foundation.progress import Clock, Reporter
+from bayeszoo.foundation.process.progress import Clock, Reporter
 from bayeszoo.inference.engine.imputation import CHAINS, Imputation, impute
 from bayeszoo.model.base import Model
 from bayeszoo.model.incomplete import INCOMPLETE, Incomplete

@@ -9,7 +9,7 @@ import numpy as np
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.foundation.named import Document
 from bayeszoo.model.capabilities import ClosedForm, is_integrated
-from bayeszoo.model.integration import integrate
+from bayeszoo.model.outer.integration import integrate
 from bayeszoo.results.caveats import failures_of
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import FIGURES, components_withheld, elements, summaries_of

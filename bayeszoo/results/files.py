@@ -17,7 +17,7 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.errors import InputError
-from bayeszoo.foundation.writing import replacing, require_writable
+from bayeszoo.foundation.process.writing import replacing, require_writable
 from bayeszoo.model.base import Model
 from bayeszoo.model.find import lend
 from bayeszoo.results.attributes import check_agreement

@@ -17,13 +17,21 @@ from bayeszoo.data.inputs.base import KEPT
 from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation import check_names
-from bayeszoo.model.accumulated import Accumulated, digest_of, like_of, none_of_the_rows, rebuilt, rows_of, stats_of
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import ClosedForm, is_integrated
 from bayeszoo.model.find import OwnFile, builtin_names, find_again
 from bayeszoo.model.incomplete import INCOMPLETE, Incomplete
-from bayeszoo.model.integration import Integrated, integrate
-from bayeszoo.model.over import OVER
+from bayeszoo.model.outer.integration import Integrated, integrate
+from bayeszoo.model.outer.over import OVER
+from bayeszoo.model.parts.accumulated import (
+    Accumulated,
+    digest_of,
+    like_of,
+    none_of_the_rows,
+    rebuilt,
+    rows_of,
+    stats_of,
+)
 from bayeszoo.results.attributes import check_fit, check_groups, parse
 from bayeszoo.results.own_groups import data_differ, groups_of_data, numbers_of_rows, put_back, require_data_of
 from bayeszoo.results.support import check_reference_draws, check_support

@@ -14,7 +14,7 @@ from typing import Any
 import lazy_loader
 import numpy as np
 
-from bayeszoo.data.inputs.mixed_arrays import COUNTS, LEVEL, LEVELS, REALS
+from bayeszoo.data.inputs.mixed.arrays import COUNTS, LEVEL, LEVELS, REALS
 from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.named import Arrays

@@ -13,7 +13,7 @@ import scipy
 
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.gate import failures
-from bayeszoo.foundation.newton import Derivatives, climb
+from bayeszoo.foundation.numerics.newton import Derivatives, climb
 
 RANK = 1e-10
 """Singular value relative to the largest, below which features count as linearly dependent."""

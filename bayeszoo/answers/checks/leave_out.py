@@ -15,14 +15,14 @@ from bayeszoo.errors import NoRowLaw, NumericalError
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.blocks import AT_ONCE
 from bayeszoo.foundation.named import Arrays, Params
-from bayeszoo.foundation.threads import one_thread
-from bayeszoo.model.accumulated import Accumulated
+from bayeszoo.foundation.process.threads import one_thread
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import ClosedForm, Observable, PointEstimates, Predictive, Sufficient
+from bayeszoo.model.capabilities.sequential import Sequential
 from bayeszoo.model.density import log_density
-from bayeszoo.model.integration import posterior_points
-from bayeszoo.model.others import all_but_one, statistics_of
-from bayeszoo.model.sequential import Sequential
+from bayeszoo.model.outer.integration import posterior_points
+from bayeszoo.model.parts.accumulated import Accumulated
+from bayeszoo.model.parts.others import all_but_one, statistics_of
 from bayeszoo.results.stored import Fit
 
 MAX_DISTINCT = 2000

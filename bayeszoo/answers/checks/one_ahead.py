@@ -16,7 +16,7 @@ from bayeszoo.answers.checks.tails_of_rows import joined, mixture
 from bayeszoo.data.inputs import Series, starts
 from bayeszoo.foundation.blocks import AT_ONCE
 from bayeszoo.foundation.named import Params
-from bayeszoo.model.sequential import Sequential
+from bayeszoo.model.capabilities.sequential import Sequential
 from bayeszoo.results.stored import Fit
 
 ONE_AHEAD, ONE_AHEAD_PLUG_IN = "one step ahead", "one step ahead, plug-in"

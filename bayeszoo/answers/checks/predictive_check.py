@@ -24,7 +24,7 @@ from bayeszoo.foundation.blocks import AT_ONCE
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.foundation.tails import moments
 from bayeszoo.model.capabilities import Observable
-from bayeszoo.model.function import OfFunction
+from bayeszoo.model.capabilities.function import OfFunction
 from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.gaps import gaps, statistics_of
 from bayeszoo.results.stored import Fit

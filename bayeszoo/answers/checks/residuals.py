@@ -30,15 +30,15 @@ from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.blocks import AT_ONCE
 from bayeszoo.foundation.named import Params
+from bayeszoo.foundation.process.threads import one_thread
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.foundation.tails import reasons
-from bayeszoo.foundation.threads import one_thread
 from bayeszoo.inference.engine.approximation import GOOD_K_HAT
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Predictive
+from bayeszoo.model.capabilities.sequential import Sequential
 from bayeszoo.model.density import log_density
-from bayeszoo.model.others import all_but_one, equal_rows
-from bayeszoo.model.sequential import Sequential
+from bayeszoo.model.parts.others import all_but_one, equal_rows
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from bayeszoo.errors import InputError
 from bayeszoo.foundation.named import Arrays, Options
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Classifies
-from bayeszoo.model.others import equal_rows
+from bayeszoo.model.parts.others import equal_rows
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:

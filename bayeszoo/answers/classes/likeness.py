@@ -9,9 +9,9 @@ import numpy as np
 from bayeszoo.answers.classes.probabilities import class_probabilities
 from bayeszoo.data.read import Data
 from bayeszoo.foundation.named import Arrays
-from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Classifies
+from bayeszoo.model.parts.accumulated import Accumulated
 from bayeszoo.results.stored import Fit
 
 

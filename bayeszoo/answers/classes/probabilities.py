@@ -21,10 +21,10 @@ from bayeszoo.data.read import Data
 from bayeszoo.distributions.discrete import ClassWithFeatures
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.process.threads import one_thread
 from bayeszoo.foundation.streams import stream_of_fit
-from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.capabilities import Classifies, Predictive
-from bayeszoo.model.others import all_but_one, equal_rows
+from bayeszoo.model.parts.others import all_but_one, equal_rows
 from bayeszoo.results.stored import Fit
 
 BY_FEATURES = "draws weighed by what they give each row's features"

@@ -33,8 +33,8 @@ from bayeszoo.foundation.named import Params
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.inference.labels.align import flat, in_chunks
 from bayeszoo.model.capabilities import Latent
+from bayeszoo.model.capabilities.observable import Observable
 from bayeszoo.model.density import log_density
-from bayeszoo.model.observable import Observable
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from bayeszoo.answers.latent.assign import rows_asked
 from bayeszoo.data.inputs import tables_of
 from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError
-from bayeszoo.model.closed import Predictive
-from bayeszoo.model.observable import Completes, CompletingRows
+from bayeszoo.model.capabilities.closed import Predictive
+from bayeszoo.model.capabilities.observable import Completes, CompletingRows
 from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.stored import Fit
 

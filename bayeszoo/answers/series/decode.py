@@ -37,7 +37,7 @@ from bayeszoo.foundation.named import Arrays, Options, Params
 from bayeszoo.foundation.streams import stream
 from bayeszoo.inference.labels.align import flat
 from bayeszoo.model.base import Model, fields_of
-from bayeszoo.model.sequential import LevelsInTime, StatesInTime
+from bayeszoo.model.capabilities.sequential import LevelsInTime, StatesInTime
 from bayeszoo.results.caveats import next_step
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import components_withheld

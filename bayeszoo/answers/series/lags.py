@@ -25,7 +25,7 @@ from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.named import Params
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.foundation.tails import Moments, existing, moments
-from bayeszoo.model.linear_predictor import LinearPredictor
+from bayeszoo.model.capabilities.linear_predictor import LinearPredictor
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:

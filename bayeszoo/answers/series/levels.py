@@ -35,7 +35,7 @@ from bayeszoo.foundation.named import Options, Params
 from bayeszoo.foundation.streams import stream
 from bayeszoo.foundation.tails import Moments, existing, moments
 from bayeszoo.model.base import fields_of
-from bayeszoo.model.sequential import LevelsInTime
+from bayeszoo.model.capabilities.sequential import LevelsInTime
 from bayeszoo.results.gaps import gaps_of
 from bayeszoo.results.stored import Fit
 

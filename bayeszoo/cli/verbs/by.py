@@ -19,8 +19,8 @@ from bayeszoo.comparison.levels import is_of_levels
 from bayeszoo.data.by import read_by
 from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import InputError
-from bayeszoo.foundation import signals
 from bayeszoo.foundation.named import Document
+from bayeszoo.foundation.process import signals
 from bayeszoo.plots.groups import plot_groups
 from bayeszoo.report.groups import about_best, best_rows, contrast_rows, decision_rows, estimates_by_group
 from bayeszoo.results import files

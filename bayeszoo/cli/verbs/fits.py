@@ -31,8 +31,8 @@ from bayeszoo.comparison.compare import Withheld, compare, fit_each, named_metho
 from bayeszoo.data.read import example
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.fit import METHODS, check_method, default_method, fit, methods_for, usual_method
-from bayeszoo.foundation import signals
 from bayeszoo.foundation.named import Document
+from bayeszoo.foundation.process import signals
 from bayeszoo.model import find as zoo
 from bayeszoo.model.base import Model
 from bayeszoo.model.many_files.additive import Additive
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from bayeszoo.data.read import Data
-    from bayeszoo.model.accumulated import Accumulated
+    from bayeszoo.model.parts.accumulated import Accumulated
 
 
 @Parameter(name="*")

@@ -25,7 +25,7 @@ from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError, Interrupted, Untrustworthy
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import at_least, at_most, failures, passed
-from bayeszoo.foundation.progress import Reporter
+from bayeszoo.foundation.process.progress import Reporter
 from bayeszoo.foundation.streams import stream
 from bayeszoo.inference.methods.modes.fields import SearchCoordinates
 from bayeszoo.inference.methods.modes.surface import STEP, boundary_check, still_rises
@@ -34,7 +34,7 @@ from bayeszoo.model.base import fields_of
 from bayeszoo.model.capabilities import ClosedForm, Observable
 from bayeszoo.model.density import log_density, prior
 from bayeszoo.model.fields import hyperparameters
-from bayeszoo.model.over import moved, over_flat
+from bayeszoo.model.outer.over import moved, over_flat
 
 MAX_FITS = 30
 """Most runs of NUTS in a climb."""

@@ -11,7 +11,7 @@ from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import pareto_k
 from bayeszoo.inference.engine.approximation import GOOD_K_HAT
 from bayeszoo.inference.labels.align import flat
-from bayeszoo.model.over_draws import OverDrawn
+from bayeszoo.model.outer.over_draws import OverDrawn
 
 FIRST, MORE = 1000, 3000
 """Numbers of weights: at first, and added where the first are too unequal."""

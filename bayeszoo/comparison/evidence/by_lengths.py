@@ -16,8 +16,8 @@ from bayeszoo.comparison.evidence.climbs import Evidence, climbed
 from bayeszoo.comparison.evidence.record import EmpiricalBayes
 from bayeszoo.data.read import Data
 from bayeszoo.errors import NumericalError
+from bayeszoo.model.capabilities.function import HasLengths
 from bayeszoo.model.fields import plain
-from bayeszoo.model.function import HasLengths
 
 REACH = np.log([1e3, 1e4, 1e3])
 """Logs of the factors by which the search goes beyond the guess of amplitude, lengths and sigma."""

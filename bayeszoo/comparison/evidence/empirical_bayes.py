@@ -19,17 +19,17 @@ from bayeszoo.comparison.evidence.record import EmpiricalBayes
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.documents.topic_model import LARGEST, SMALLEST
-from bayeszoo.foundation.progress import Reporter
+from bayeszoo.foundation.process.progress import Reporter
 from bayeszoo.inference.engine.ascent import Ascent, Effort, climb, search
 from bayeszoo.inference.engine.maxima import Search
 from bayeszoo.inference.methods.modes.fields import highest
 from bayeszoo.inference.methods.modes.surface import boundary_check, without_maximum
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import ClosedForm, Observable, Variational, is_log_concave
-from bayeszoo.model.function import HasLengths
-from bayeszoo.model.over import over_flat
-from bayeszoo.model.over_fields import require_fields
-from bayeszoo.model.steps import Expectation
+from bayeszoo.model.capabilities.function import HasLengths
+from bayeszoo.model.capabilities.steps import Expectation
+from bayeszoo.model.outer.over import over_flat
+from bayeszoo.model.outer.over_fields import require_fields
 
 ONLY_A_BOUND = "the log evidence itself is withheld: the fields maximize its lower bound, by variational Bayes"
 MOST_STEPS = 2000

@@ -21,14 +21,14 @@ from bayeszoo.distributions.posterior import QUANTILES, Marginal
 from bayeszoo.distributions.priors import Prior, Priors, Uniform
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.foundation.gate import Check, at_most, passed
-from bayeszoo.foundation.grid import Grid, combinations
+from bayeszoo.foundation.numerics.grid import Grid, combinations
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import ClosedForm
-from bayeszoo.model.integration import Integrated, integrate
-from bayeszoo.model.outer import OuterCoordinates
-from bayeszoo.model.over import Over
-from bayeszoo.model.over import over as make_over
-from bayeszoo.model.over_fields import domain
+from bayeszoo.model.outer.coordinates import OuterCoordinates
+from bayeszoo.model.outer.integration import Integrated, integrate
+from bayeszoo.model.outer.over import Over
+from bayeszoo.model.outer.over import over as make_over
+from bayeszoo.model.outer.over_fields import domain
 
 FACTOR = 100.0
 """A positive field is integrated from its empirical-Bayes maximum divided by this factor to the maximum times it."""

@@ -12,12 +12,12 @@ import numpy as np
 from bayeszoo.data.read import read
 from bayeszoo.distributions.priors import LogUniform, Uniform
 from bayeszoo.errors import InputError
-from bayeszoo.foundation.threads import one_thread
+from bayeszoo.foundation.process.threads import one_thread
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import ClosedForm
-from bayeszoo.model.over import over as make_over
-from bayeszoo.model.over import require_closed_form
-from bayeszoo.model.over_fields import domain
+from bayeszoo.model.outer.over import over as make_over
+from bayeszoo.model.outer.over import require_closed_form
+from bayeszoo.model.outer.over_fields import domain
 
 if TYPE_CHECKING:
     import xarray as xr

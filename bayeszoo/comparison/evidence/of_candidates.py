@@ -11,8 +11,8 @@ from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.gate import failures
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import ClosedForm, Sufficient, is_integrated
-from bayeszoo.model.integration import exact_evidence
-from bayeszoo.model.over_draws import OverDrawn
+from bayeszoo.model.outer.integration import exact_evidence
+from bayeszoo.model.outer.over_draws import OverDrawn
 from bayeszoo.tools.draws.bridge import bridge
 
 

@@ -10,10 +10,10 @@ from bayeszoo.data.inputs.groups.kinds import GroupEvents, GroupMeans, Groups, G
 from bayeszoo.data.inputs.groups.lines import GroupRows
 from bayeszoo.data.inputs.groups.regressions import GroupedBinary, GroupedCounts
 from bayeszoo.data.inputs.groups.rows import places_of
-from bayeszoo.data.inputs.labelled import Labelled
 from bayeszoo.data.inputs.matrix import Matrix, Real, RealWithError
-from bayeszoo.data.inputs.mixed import Mixed
-from bayeszoo.data.inputs.mixed_arrays import levels_by_feature, tables_of
+from bayeszoo.data.inputs.mixed.arrays import levels_by_feature, tables_of
+from bayeszoo.data.inputs.mixed.labelled import Labelled
+from bayeszoo.data.inputs.mixed.rows import Mixed
 from bayeszoo.data.inputs.ratings import Ratings
 from bayeszoo.data.inputs.regression import Regression
 from bayeszoo.data.inputs.sequences.regressed import RegressedSeries

@@ -9,6 +9,7 @@ import numpy as np
 
 from bayeszoo.data.inputs.base import Arrays, Layout, Parsed
 from bayeszoo.data.inputs.counts import Outcomes
+from bayeszoo.data.inputs.features.levels import Coding, Feature
 from bayeszoo.data.inputs.labels import (
     Alphabet,
     Coded,
@@ -19,7 +20,6 @@ from bayeszoo.data.inputs.labels import (
     texts_of,
 )
 from bayeszoo.data.inputs.labels import code as coded_of
-from bayeszoo.data.inputs.levels import Coding, Feature
 from bayeszoo.data.inputs.regression import WithFeatures
 from bayeszoo.data.table.table import Column, Table
 from bayeszoo.foundation.named import Options

@@ -13,10 +13,10 @@ import numpy as np
 
 from bayeszoo.data.inputs.base import Arrays, Inputs, Layout, Measured, Parsed, columns_of
 from bayeszoo.data.inputs.counts import Outcomes
-from bayeszoo.data.inputs.formula import FormulaCoding, coding_of
-from bayeszoo.data.inputs.holes import HOLES, refuse_options, with_holes
+from bayeszoo.data.inputs.features.formula import FormulaCoding, coding_of
+from bayeszoo.data.inputs.features.holes import HOLES, refuse_options, with_holes
+from bayeszoo.data.inputs.features.levels import Coding, Feature, asked_levels, products
 from bayeszoo.data.inputs.labels import checked_labels, joined, label_array
-from bayeszoo.data.inputs.levels import Coding, Feature, asked_levels, products
 from bayeszoo.data.inputs.matrix import in_order_of, refuse_text
 from bayeszoo.data.inputs.sequences import lags
 from bayeszoo.data.table.read import different_indexes, has_two_dimensions, is_frame, to_column

@@ -6,7 +6,7 @@ import zlib
 from pathlib import Path
 
 from bayeszoo.errors import InputError
-from bayeszoo.foundation.printable import escaped
+from bayeszoo.foundation.process.printable import escaped
 
 MOST_COLUMNS = 100_000
 MOST_ROWS = 50_000_000

@@ -32,7 +32,7 @@ from bayeszoo.data.table.cells import (
 from bayeszoo.data.table.hints import by_group
 from bayeszoo.data.table.kept import Kept
 from bayeszoo.errors import InputError
-from bayeszoo.foundation.printable import escaped as escaped
+from bayeszoo.foundation.process.printable import escaped as escaped
 
 LARGEST_COUNT = 2**53 - 1
 """Above it, float64 misses whole numbers."""

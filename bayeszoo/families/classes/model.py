@@ -16,7 +16,7 @@ from bayeszoo.distributions.discrete import ClassWithFeatures
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.named import Arrays, Fields, Params
 from bayeszoo.model.capabilities import Classifies
-from bayeszoo.model.closed import BlockModel
+from bayeszoo.model.capabilities.closed import BlockModel
 from bayeszoo.model.fields import plain
 
 

@@ -22,8 +22,8 @@ from bayeszoo.distributions.statistics.counts import Counts
 from bayeszoo.errors import InputError
 from bayeszoo.families.mixtures.base import spread_out, symmetrized
 from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.model.capabilities.steps import Expectation
 from bayeszoo.model.fields import plain
-from bayeszoo.model.steps import Expectation
 
 loops = lazy_loader.load("bayeszoo.likelihoods.loops.topics", suppress_warning=True)
 gibbs_loops = lazy_loader.load("bayeszoo.likelihoods.loops.gibbs", suppress_warning=True)

@@ -20,9 +20,9 @@ from bayeszoo.families.experts.model import Experts, collapsed
 from bayeszoo.families.glm.existence import combination
 from bayeszoo.families.glm.softmax import KEPT_FINITE, SoftmaxRows
 from bayeszoo.foundation.named import Arrays, Params
-from bayeszoo.foundation.newton import Derivatives
+from bayeszoo.foundation.numerics.newton import Derivatives
+from bayeszoo.model.capabilities.steps import Coordinates
 from bayeszoo.model.fields import positive
-from bayeszoo.model.steps import Coordinates
 
 SEPARATED = 1e-8
 """Smallest curvature of the likelihood, with orthonormal terms; below it weights of the gate run to infinity."""

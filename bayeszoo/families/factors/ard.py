@@ -26,9 +26,9 @@ from bayeszoo.families.factors.base import FactorModel
 from bayeszoo.families.factors.steps import LOG_2_PI, Coefficients, Complete
 from bayeszoo.families.statistics.patterns import Patterns, as_patterns
 from bayeszoo.foundation.named import Arrays, Params
-from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.capabilities import Symmetric, Variational
-from bayeszoo.model.steps import Expectation
+from bayeszoo.model.capabilities.steps import Expectation
+from bayeszoo.model.parts.accumulated import Accumulated
 
 MOST_COPIES = 4
 """Most factors for which q(theta) is averaged over their 2^q q! orders and signs."""

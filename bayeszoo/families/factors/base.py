@@ -22,7 +22,7 @@ from bayeszoo.families.statistics.patterns import Patterns, as_patterns
 from bayeszoo.foundation.named import Arrays, Coords, Params, RandomState
 from bayeszoo.model.base import Axes
 from bayeszoo.model.capabilities import EM, Observable, Sufficient
-from bayeszoo.model.steps import Expectation
+from bayeszoo.model.capabilities.steps import Expectation
 from bayeszoo.model.types import DeclaredModel
 from bayeszoo.model.views import View
 

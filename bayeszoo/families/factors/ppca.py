@@ -19,8 +19,8 @@ from bayeszoo.families.factors.steps import Complete
 from bayeszoo.families.statistics.patterns import Patterns, as_patterns
 from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.foundation.named import Params
-from bayeszoo.foundation.optimize import MAX_DISTANCE, describe
-from bayeszoo.model.steps import Coordinates
+from bayeszoo.foundation.numerics.optimize import MAX_DISTANCE, describe
+from bayeszoo.model.capabilities.steps import Coordinates
 
 VANISHED = 1e-12
 """Share of the mean variance of the columns below which the noise variance counts as going to 0."""

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from bayeszoo.families.statistics.patterns import Patterns
 from bayeszoo.foundation.named import Params
-from bayeszoo.model.steps import Expectation
+from bayeszoo.model.capabilities.steps import Expectation
 
 loops = lazy_loader.load("bayeszoo.likelihoods.loops.factors", suppress_warning=True)
 

@@ -27,7 +27,7 @@ from bayeszoo.families.glm.rows import LinkedRows
 from bayeszoo.families.linear.least_squares import gaussian
 from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.model.capabilities import EM, Gibbs, LogConcave, Variational
-from bayeszoo.model.steps import Coordinates, Expectation
+from bayeszoo.model.capabilities.steps import Coordinates, Expectation
 
 loops = lazy_loader.load("bayeszoo.likelihoods.loops.augmented", suppress_warning=True)
 

@@ -14,7 +14,7 @@ from bayeszoo.distributions.special import log_binomial
 from bayeszoo.families.glm.augmented import AugmentedLinear
 from bayeszoo.families.glm.model import LinkedTerms
 from bayeszoo.foundation.named import Arrays
-from bayeszoo.model.observable import Classifies
+from bayeszoo.model.capabilities.observable import Classifies
 
 pm = lazy_loader.load("pymc")
 

@@ -31,8 +31,8 @@ from bayeszoo.families.glm.rows import LinkedRows
 from bayeszoo.families.linear.least_squares import Solution, solve
 from bayeszoo.foundation.blocks import blocks
 from bayeszoo.foundation.named import Arrays, Coords, Params, Statistics
-from bayeszoo.foundation.newton import Derivatives
-from bayeszoo.model.conditional import Conditional, LogConcave, PointsOfGroups
+from bayeszoo.foundation.numerics.newton import Derivatives
+from bayeszoo.model.capabilities.conditional import Conditional, LogConcave, PointsOfGroups
 from bayeszoo.model.fields import positive
 from bayeszoo.model.types import DeclaredModel
 

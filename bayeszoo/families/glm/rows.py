@@ -15,8 +15,8 @@ from bayeszoo.families.glm.links import Link
 from bayeszoo.families.linear.least_squares import Solution, solve
 from bayeszoo.families.statistics.factored import triangular
 from bayeszoo.foundation.blocks import blocks
-from bayeszoo.foundation.newton import Derivatives
-from bayeszoo.model.steps import ConcaveLikelihood
+from bayeszoo.foundation.numerics.newton import Derivatives
+from bayeszoo.model.capabilities.steps import ConcaveLikelihood
 
 DEPENDENT = 1e-12
 """Smallest eigenvalue of the cross products of independent columns, scaled to length 1."""

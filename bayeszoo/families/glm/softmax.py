@@ -18,8 +18,8 @@ from bayeszoo.families.glm.existence import LEAST, combination, recession
 from bayeszoo.families.glm.rows import dependence
 from bayeszoo.families.linear.least_squares import Solution, solve
 from bayeszoo.foundation.blocks import blocks
-from bayeszoo.foundation.newton import Derivatives, climb
-from bayeszoo.model.steps import ConcaveLikelihood
+from bayeszoo.foundation.numerics.newton import Derivatives, climb
+from bayeszoo.model.capabilities.steps import ConcaveLikelihood
 
 NO_ESTIMATE = "no maximum-likelihood estimate"
 KEPT_FINITE = "map and nuts have a prior that keeps it finite"

@@ -20,7 +20,7 @@ from bayeszoo.distributions.conjugate.poisson import Poisson
 from bayeszoo.distributions.information import divergence, entropy, entropy_of_normals, entropy_of_rates
 from bayeszoo.distributions.special import log_normal
 from bayeszoo.foundation.named import Params
-from bayeszoo.model.sequential import Estimates
+from bayeszoo.model.capabilities.sequential import Estimates
 
 MOST_NUMBERS, LONGEST = 2**24, 12
 """Most probabilities of words held at once, and the length of the longest words."""

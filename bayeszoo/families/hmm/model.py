@@ -39,9 +39,9 @@ from bayeszoo.families.mixtures.base import spread_out
 from bayeszoo.families.statistics.assignments import log_evidence_of
 from bayeszoo.foundation.named import Arrays, Coords, Fields, Params
 from bayeszoo.model.capabilities import Enumerable, Symmetric
-from bayeszoo.model.conjugate import ConjugateSteps
+from bayeszoo.model.capabilities.conjugate import ConjugateSteps
+from bayeszoo.model.capabilities.steps import Expectation
 from bayeszoo.model.fields import Hyperparameter, hyperparameters
-from bayeszoo.model.steps import Expectation
 
 MOST_AVERAGED = 4
 """Most states for which a density is averaged over the orders of their labels."""

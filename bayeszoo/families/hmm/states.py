@@ -21,7 +21,7 @@ from bayeszoo.families.hmm.rows import rows_of
 from bayeszoo.families.hmm.tables import HiddenChain, Pair
 from bayeszoo.families.markov.stationary import stationary
 from bayeszoo.foundation.named import Arrays, Params
-from bayeszoo.model.sequential import Estimates, StatesInTime
+from bayeszoo.model.capabilities.sequential import Estimates, StatesInTime
 
 state_paths = lazy_loader.load("bayeszoo.families.hmm.paths", suppress_warning=True)
 

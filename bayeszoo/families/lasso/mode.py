@@ -20,7 +20,7 @@ import numpy as np
 import scipy
 
 from bayeszoo.errors import NumericalError
-from bayeszoo.foundation.threads import one_thread
+from bayeszoo.foundation.process.threads import one_thread
 
 sklearn = lazy_loader.load("sklearn")
 

@@ -15,9 +15,9 @@ from bayeszoo.distributions.logistic_normal import log_odds_of_mean
 from bayeszoo.distributions.special import log_binomial
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.model.capabilities.function import OfFunction
+from bayeszoo.model.capabilities.observable import Classifies
 from bayeszoo.model.fields import positive, real
-from bayeszoo.model.function import OfFunction
-from bayeszoo.model.observable import Classifies
 
 TINY = float(np.finfo(np.float64).tiny)
 MOST_ROWS = 2000

@@ -19,7 +19,7 @@ import scipy
 
 from bayeszoo.errors import InputError
 from bayeszoo.families.processes.root import Root
-from bayeszoo.foundation.slices import sliced
+from bayeszoo.foundation.numerics.slices import sliced
 
 loops = lazy_loader.load("bayeszoo.likelihoods.loops.augmented", suppress_warning=True)
 

@@ -25,7 +25,7 @@ from bayeszoo.families.linear.least_squares import Solution
 from bayeszoo.families.processes.root import Root, root_of
 from bayeszoo.foundation.named import Arrays, Coords, Params, Simulated
 from bayeszoo.model.base import Axes, Model
-from bayeszoo.model.over_fields import OverByDraws
+from bayeszoo.model.outer.over_fields import OverByDraws
 from bayeszoo.model.types import DeclaredModel
 
 pm = lazy_loader.load("pymc")

@@ -22,10 +22,10 @@ from bayeszoo.families.processes.root import Root, root_of
 from bayeszoo.foundation.named import Arrays, Coords, Params
 from bayeszoo.model.base import Axes
 from bayeszoo.model.capabilities import LogConcave
+from bayeszoo.model.capabilities.steps import ConcaveLikelihood
 from bayeszoo.model.fields import plain
-from bayeszoo.model.outer import OuterCoordinates
-from bayeszoo.model.over_draws import OverDrawn, Weigher, made_over
-from bayeszoo.model.steps import ConcaveLikelihood
+from bayeszoo.model.outer.coordinates import OuterCoordinates
+from bayeszoo.model.outer.over_draws import OverDrawn, Weigher, made_over
 
 
 @dataclass(frozen=True)

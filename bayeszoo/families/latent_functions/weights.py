@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 import scipy
 
-from bayeszoo.model.steps import ConcaveLikelihood
+from bayeszoo.model.capabilities.steps import ConcaveLikelihood
 
 FREEDOM = 5
 """Degrees of freedom of the Student t that fields are drawn from."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from bayeszoo.data.inputs.levels import by_any_name, products
+from bayeszoo.data.inputs.features.levels import by_any_name, products
 from bayeszoo.data.read import read
 from bayeszoo.data.table.table import shown
 from bayeszoo.distributions.statistics.moments import Moments
@@ -18,8 +18,8 @@ from bayeszoo.families.linear.levels import separate
 from bayeszoo.families.statistics.factored import FactoredMoments
 from bayeszoo.foundation.named import Arrays, Coords, Fields, Params
 from bayeszoo.model.base import Axes
+from bayeszoo.model.capabilities.linear_predictor import Feature, LinearPredictor
 from bayeszoo.model.fields import plain, positive, real, relabelled
-from bayeszoo.model.linear_predictor import Feature, LinearPredictor
 
 if TYPE_CHECKING:
     import pandas as pd

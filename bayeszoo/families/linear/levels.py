@@ -6,10 +6,10 @@ from collections import Counter
 
 import numpy as np
 
-from bayeszoo.data.inputs.formula import coding_of, levels_of
-from bayeszoo.data.inputs.levels import by_feature, products
+from bayeszoo.data.inputs.features.formula import coding_of, levels_of
+from bayeszoo.data.inputs.features.levels import by_feature, products
 from bayeszoo.foundation.named import Arrays
-from bayeszoo.model.linear_predictor import Feature
+from bayeszoo.model.capabilities.linear_predictor import Feature
 
 
 def separate(columns_used: np.ndarray, data: Arrays) -> dict[str, Feature]:

@@ -25,7 +25,7 @@ from bayeszoo.errors import InputError
 from bayeszoo.families.linear.least_squares import MAX_ROUNDING, Solution
 from bayeszoo.families.linear.model import LinearModel
 from bayeszoo.families.statistics.factored import FactoredMoments
-from bayeszoo.foundation.threads import one_thread
+from bayeszoo.foundation.process.threads import one_thread
 from bayeszoo.model.base import Model
 from bayeszoo.model.fields import hyperparameters, text
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from bayeszoo.data.inputs.formula import coding_of
-from bayeszoo.data.inputs.levels import by_feature, products
+from bayeszoo.data.inputs.features.formula import coding_of
+from bayeszoo.data.inputs.features.levels import by_feature, products
 from bayeszoo.data.inputs.sequences.lags import of_data
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError

@@ -25,8 +25,8 @@ from bayeszoo.families.mixtures.gibbs import MixtureChain
 from bayeszoo.families.statistics.assignments import log_evidence_of
 from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.model.capabilities import EM, Enumerable, Gibbs, Latent, Symmetric
-from bayeszoo.model.conjugate import ConjugateSteps
-from bayeszoo.model.steps import Expectation
+from bayeszoo.model.capabilities.conjugate import ConjugateSteps
+from bayeszoo.model.capabilities.steps import Expectation
 
 loops = lazy_loader.load("bayeszoo.likelihoods.loops.permanents", suppress_warning=True)
 

@@ -36,9 +36,9 @@ from bayeszoo.families.mixtures.sticks import (
     log_clusters,
     log_density_at,
 )
-from bayeszoo.foundation.grid import Grid, enclosing
 from bayeszoo.foundation.named import Params
-from bayeszoo.foundation.quadrature import Distribution, Rule, peak
+from bayeszoo.foundation.numerics.grid import Grid, enclosing
+from bayeszoo.foundation.numerics.quadrature import Distribution, Rule, peak
 
 DEPTH = 50.0
 """Nats below the maximum at which a density of alpha is cut off."""

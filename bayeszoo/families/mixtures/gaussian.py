@@ -18,12 +18,12 @@ from bayeszoo.errors import InputError
 from bayeszoo.families.mixtures.base import MixtureModel, clusters, symmetrized
 from bayeszoo.families.mixtures.gaussian_components import STRUCTURES, GaussianComponents
 from bayeszoo.families.mixtures.local_coordinates import MixtureChart
-from bayeszoo.foundation.levels import reached
 from bayeszoo.foundation.named import Arrays, Coords, Fields, Params, RandomState, Simulated, Statistics
+from bayeszoo.foundation.numerics.levels import reached
 from bayeszoo.model.base import Axes
 from bayeszoo.model.capabilities import Observable
+from bayeszoo.model.capabilities.steps import Chart, Coordinates, Expectation
 from bayeszoo.model.fields import plain
-from bayeszoo.model.steps import Chart, Coordinates, Expectation
 
 AXES: dict[str, tuple[str, ...]] = {
     "full": ("component", "column", "column_2"),

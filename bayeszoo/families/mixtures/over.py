@@ -35,12 +35,12 @@ from bayeszoo.families.mixtures.dirichlet_process import (
 from bayeszoo.families.mixtures.sticks import Sticks, log_density_at
 from bayeszoo.families.statistics.assignments import log_evidence_of
 from bayeszoo.foundation.named import Arrays, Coords, Params, Statistics
-from bayeszoo.foundation.slices import sliced
+from bayeszoo.foundation.numerics.slices import sliced
 from bayeszoo.model.base import Axes
 from bayeszoo.model.capabilities import Enumerable, PriorDensity, Symmetric, Variational
-from bayeszoo.model.observable import Observable
-from bayeszoo.model.over_draws import OverDrawn, made_over
-from bayeszoo.model.steps import Expectation
+from bayeszoo.model.capabilities.observable import Observable
+from bayeszoo.model.capabilities.steps import Expectation
+from bayeszoo.model.outer.over_draws import OverDrawn, made_over
 
 HIGH = 0.99
 """Level of the quantile of alpha's prior at which the truncation error is reported."""

@@ -18,7 +18,7 @@ from bayeszoo.distributions.conjugate.normal import Normal
 from bayeszoo.distributions.special import log_rising
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.model.steps import Expectation
+from bayeszoo.model.capabilities.steps import Expectation
 
 _LARGEST_IN_PYMC = 1e6
 _COLLAPSED = 1e-30

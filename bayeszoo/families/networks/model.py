@@ -27,9 +27,9 @@ from bayeszoo.foundation.blocks import blocks
 from bayeszoo.foundation.named import Arrays, Coords, Params
 from bayeszoo.model.base import Axes
 from bayeszoo.model.capabilities import Symmetric
-from bayeszoo.model.conditional import Conditional
+from bayeszoo.model.capabilities.conditional import Conditional
+from bayeszoo.model.capabilities.function import OfFunction
 from bayeszoo.model.fields import positive, real, whole
-from bayeszoo.model.function import OfFunction
 from bayeszoo.model.types import DeclaredModel
 
 pm = lazy_loader.load("pymc")

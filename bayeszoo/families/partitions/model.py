@@ -22,8 +22,8 @@ from bayeszoo.families.partitions.rows import RowsOfCells, cells_of, mixture
 from bayeszoo.families.partitions.summary import summarized
 from bayeszoo.families.partitions.sums import TreePrior, TreeSums
 from bayeszoo.foundation.named import Arrays, Params, Statistics
-from bayeszoo.model.conditional import Conditional
-from bayeszoo.model.cuts import CutTrees, OfCuts
+from bayeszoo.model.capabilities.conditional import Conditional
+from bayeszoo.model.capabilities.cuts import CutTrees, OfCuts
 from bayeszoo.model.fields import whole
 from bayeszoo.model.types import DeclaredModel
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayeszoo.families.partitions.sums import Tree, TreeSums
-from bayeszoo.model.cuts import CutTrees, Part
+from bayeszoo.model.capabilities.cuts import CutTrees, Part
 
 
 def summarized(sums: TreeSums, cuts: tuple[np.ndarray, ...], variance: np.ndarray, weights: np.ndarray) -> CutTrees:

@@ -20,9 +20,9 @@ from bayeszoo.families.processes.places import OfPlaces
 from bayeszoo.families.processes.slopes import AtPlaces, Slopes, Values
 from bayeszoo.families.processes.spectrum import LEAST_SHARE, Rows
 from bayeszoo.foundation.named import Arrays, Params
-from bayeszoo.model.conditional import Conditional
+from bayeszoo.model.capabilities.conditional import Conditional
+from bayeszoo.model.capabilities.function import HasLengths, HasSlopes
 from bayeszoo.model.fields import real
-from bayeszoo.model.function import HasLengths, HasSlopes
 from bayeszoo.model.types import DeclaredModel
 
 ours = lazy_loader.load("bayeszoo.families.processes.declaration", suppress_warning=True)

@@ -21,8 +21,8 @@ from bayeszoo.families.state_space.levels import Levels
 from bayeszoo.foundation.named import Arrays, Coords, Params, Statistics
 from bayeszoo.model.base import Axes
 from bayeszoo.model.capabilities import EM, Conditional
-from bayeszoo.model.sequential import LevelsInTime
-from bayeszoo.model.steps import Coordinates, Expectation
+from bayeszoo.model.capabilities.sequential import LevelsInTime
+from bayeszoo.model.capabilities.steps import Coordinates, Expectation
 
 TIME = "time"
 LEAST_SHARE = 0.05

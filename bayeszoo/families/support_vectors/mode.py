@@ -20,7 +20,7 @@ import scipy
 
 from bayeszoo.errors import NumericalError
 from bayeszoo.families.statistics.factored import triangular
-from bayeszoo.foundation.newton import Derivatives
+from bayeszoo.foundation.numerics.newton import Derivatives
 
 AT_CORNER = 1e-9
 """Largest distance of a row from its corner at which it counts as on it, relative to the largest target."""

@@ -11,7 +11,7 @@ from bayeszoo.families.glm.rows import LinkedRows
 from bayeszoo.families.support_vectors.mode import LIMIT, Tube, flat_mode, mode
 from bayeszoo.families.support_vectors.noise import Insensitive
 from bayeszoo.foundation.gate import Check, at_most
-from bayeszoo.foundation.newton import Derivatives, Peak
+from bayeszoo.foundation.numerics.newton import Derivatives, Peak
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,9 +13,9 @@ from bayeszoo.errors import InputError
 from bayeszoo.families.trees.layout import Layout, TreePrior, as_edges, even_pairs, pair_counts, require_complete
 from bayeszoo.families.trees.rows import TreeRows
 from bayeszoo.foundation.named import Arrays, Coords, Params
-from bayeszoo.model.closed import BlockModel
+from bayeszoo.model.capabilities.closed import BlockModel
+from bayeszoo.model.capabilities.observable import Completes
 from bayeszoo.model.fields import plain
-from bayeszoo.model.observable import Completes
 
 
 class TreeModel(BlockModel[LabelledStats], Completes, family=True):

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bayeszoo.errors import NumericalError
-from bayeszoo.model.steps import Chart, Coordinates, Expectation
+from bayeszoo.model.capabilities.steps import Chart, Coordinates, Expectation
 
 ENOUGH = 1e-4
 """Share of the gain predicted by the slope that a step must reach, unless rounding may hide that gain."""

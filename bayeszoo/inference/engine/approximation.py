@@ -12,7 +12,7 @@ import scipy
 
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import MAX_K_HAT, Check, pareto_k
-from bayeszoo.foundation.optimize import Gradient, Mode
+from bayeszoo.foundation.numerics.optimize import Gradient, Mode
 from bayeszoo.inference.problem import LOG_WEIGHT, Outcome, Problem
 
 DRAWS = 4000  # initial number of draws for the ELBO and k-hat

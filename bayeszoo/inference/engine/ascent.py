@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bayeszoo.errors import NumericalError
-from bayeszoo.foundation.progress import Reporter
+from bayeszoo.foundation.process.progress import Reporter
 from bayeszoo.inference.engine.acceleration import Evaluate, Steps, Update
 from bayeszoo.inference.engine.maxima import GAIN_LEFT, MAX_UNSEEN, Climb, Fingerprint, Search, apart
 from bayeszoo.model.base import Model

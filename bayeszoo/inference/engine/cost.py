@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayeszoo.foundation.optimize import Gradient
-from bayeszoo.foundation.progress import lasting
+from bayeszoo.foundation.numerics.optimize import Gradient
+from bayeszoo.foundation.process.progress import lasting
 
 if TYPE_CHECKING:
     from bayeszoo.inference.problem import Problem

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bayeszoo.foundation.gate import Check, at_least, at_most
-from bayeszoo.model.steps import Expectation
+from bayeszoo.model.capabilities.steps import Expectation
 
 GAIN_LEFT = 1e-9  # a climb has converged when it has less than this share of the objective's size left to gain
 SAME = 1e-5  # nats within which two climbs have reached the same maximum

@@ -11,10 +11,10 @@ import numpy as np
 from bayeszoo.foundation.gate import MIXING, Check, check_draws, failures
 from bayeszoo.inference.labels import factors as align_factors
 from bayeszoo.inference.labels.align import align, match, permute, responsibilities_of_some
-from bayeszoo.model.accumulated import like_of
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Latent, Symmetric, exchangeable_axis, rows_have_parameters
 from bayeszoo.model.many_files.rows import of_each
+from bayeszoo.model.parts.accumulated import like_of
 
 FEW = 100  # draws of each chain used to match components
 MOST = 200  # most entries of a parameter that are diagnosed; topics may have thousands of words

@@ -19,7 +19,7 @@ import scipy
 
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_most
-from bayeszoo.foundation.optimize import NOT_FINITE, Gradient, maximize, require_few
+from bayeszoo.foundation.numerics.optimize import NOT_FINITE, Gradient, maximize, require_few
 from bayeszoo.inference.engine.approximation import Gaussian, gaussian, outcome, weighed
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.inference.starts import VISITS, starts, visit_checks

@@ -15,17 +15,17 @@ import numpy as np
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.foundation.named import Arrays, Params
-from bayeszoo.foundation.newton import slope_of
-from bayeszoo.foundation.optimize import MAX_DISTANCE
-from bayeszoo.foundation.progress import Reporter
+from bayeszoo.foundation.numerics.newton import slope_of
+from bayeszoo.foundation.numerics.optimize import MAX_DISTANCE
+from bayeszoo.foundation.process.progress import Reporter
 from bayeszoo.inference.engine.acceleration import QuasiNewton, Steps, squared
 from bayeszoo.inference.engine.ascent import RESTARTS, Ascent, Effort, climb, search
 from bayeszoo.inference.engine.maxima import SAME, Search
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.capabilities import EM, Conditional, Latent, LogConcave, Symmetric, exchangeable_axis
+from bayeszoo.model.capabilities.steps import Expectation
 from bayeszoo.model.density import log_rows
 from bayeszoo.model.many_files.rows import expected, from_sample, of_sample, some_of
-from bayeszoo.model.steps import Expectation
 
 NOTHING = 1e-100
 """Size below which a parameter counts as 0: an edge that a climb approaches."""

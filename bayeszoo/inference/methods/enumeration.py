@@ -21,7 +21,7 @@ from bayeszoo.distributions.posterior import Marginal
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.foundation.named import Arrays
-from bayeszoo.foundation.progress import Reporter
+from bayeszoo.foundation.process.progress import Reporter
 from bayeszoo.inference.engine.partitions import number_of_partitions, partitions
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.base import Model

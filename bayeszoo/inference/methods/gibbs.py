@@ -24,14 +24,14 @@ from typing import NamedTuple
 import numpy as np
 
 from bayeszoo.errors import InputError, Interrupted
-from bayeszoo.foundation import signals
 from bayeszoo.foundation.gate import APART, Check, check_draws, failures, longer_may_help, passed
-from bayeszoo.foundation.progress import Reporter
+from bayeszoo.foundation.process import signals
+from bayeszoo.foundation.process.progress import Reporter
 from bayeszoo.inference.engine.settled import Settled, unvisited
 from bayeszoo.inference.labels.symmetry import label_free, some_entries
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.capabilities import Collapsed, Gibbs, PointMasses, is_log_concave
-from bayeszoo.model.steps import GibbsChain
+from bayeszoo.model.capabilities.steps import GibbsChain
 
 ATTEMPTS = 3  # most runs, each with twice the sweeps per draw or, when annealed again, twice the warmup
 LEAST_POWER = 0.3  # power at the beginning of the warmup

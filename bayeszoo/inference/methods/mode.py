@@ -17,7 +17,15 @@ from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_most, passed
 from bayeszoo.foundation.named import Params
-from bayeszoo.foundation.optimize import MAX_DISTANCE, Gradient, Mode, describe, distance_checks, maximize, require_few
+from bayeszoo.foundation.numerics.optimize import (
+    MAX_DISTANCE,
+    Gradient,
+    Mode,
+    describe,
+    distance_checks,
+    maximize,
+    require_few,
+)
 from bayeszoo.inference.engine import approximation
 from bayeszoo.inference.engine.maxima import SAME, TIED
 from bayeszoo.inference.labels.symmetry import is_symmetric
@@ -37,7 +45,7 @@ from bayeszoo.model.capabilities import (
 )
 from bayeszoo.model.density import log_likelihood, prior
 from bayeszoo.model.many_files.rows import some_of
-from bayeszoo.model.over import Over
+from bayeszoo.model.outer.over import Over
 
 STEPS = 32  # steps of each of two kinds that test a closed-form mode
 MAX_ROWS = 10_000  # most distinct rows for which the likelihood of a test step is computed row by row

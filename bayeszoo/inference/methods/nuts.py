@@ -15,7 +15,6 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from bayeszoo.errors import InputError, Interrupted, NoAddress, NumericalError
-from bayeszoo.foundation import signals
 from bayeszoo.foundation.gate import (
     Check,
     care_may_help,
@@ -26,9 +25,10 @@ from bayeszoo.foundation.gate import (
     passed,
     recorded_log_density,
 )
-from bayeszoo.foundation.importing import later
 from bayeszoo.foundation.named import Statistics
-from bayeszoo.foundation.optimize import NOT_FINITE
+from bayeszoo.foundation.numerics.optimize import NOT_FINITE
+from bayeszoo.foundation.process import signals
+from bayeszoo.foundation.process.importing import later
 from bayeszoo.inference.engine.cost import announce_again
 from bayeszoo.inference.engine.settled import Settled, unvisited
 from bayeszoo.inference.labels.symmetry import label_free

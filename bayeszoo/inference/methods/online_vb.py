@@ -16,7 +16,7 @@ import numpy as np
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.gate import at_least, at_most
 from bayeszoo.foundation.named import Arrays
-from bayeszoo.foundation.progress import Reporter
+from bayeszoo.foundation.process.progress import Reporter
 from bayeszoo.inference.engine.ascent import COARSE
 from bayeszoo.inference.engine.maxima import SAME, STOPPED
 from bayeszoo.inference.methods.vb import described

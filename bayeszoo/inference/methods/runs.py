@@ -13,8 +13,8 @@ from threadpoolctl import threadpool_limits
 
 from bayeszoo.compile.density import strict
 from bayeszoo.errors import InputError, Interrupted
-from bayeszoo.foundation import signals
 from bayeszoo.foundation.gate import arrays_in
+from bayeszoo.foundation.process import signals
 from bayeszoo.inference.problem import Problem
 from bayeszoo.inference.starts import Start, announce, starts
 

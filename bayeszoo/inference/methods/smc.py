@@ -13,8 +13,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.foundation import signals
 from bayeszoo.foundation.gate import arrays_in, at_most, check_draws, failures, longer_may_help, passed
+from bayeszoo.foundation.process import signals
 from bayeszoo.inference.labels.symmetry import label_free
 from bayeszoo.inference.problem import Outcome, Problem
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from bayeszoo.foundation.gate import at_most, pareto_k
 from bayeszoo.foundation.named import Params
-from bayeszoo.foundation.progress import Reporter
+from bayeszoo.foundation.process.progress import Reporter
 from bayeszoo.inference.engine.acceleration import squared
 from bayeszoo.inference.engine.approximation import MAX_DRAWS, is_believed
 from bayeszoo.inference.engine.ascent import RESTARTS, Ascent, Effort, search
@@ -22,9 +22,9 @@ from bayeszoo.inference.engine.maxima import Search
 from bayeszoo.inference.problem import LOG_WEIGHT, Outcome, Problem
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import LogConcave, PriorDensity, Sufficient, Variational, rows_have_parameters
+from bayeszoo.model.capabilities.steps import Expectation
 from bayeszoo.model.density import log_rows
 from bayeszoo.model.many_files.rows import expected, from_sample, of_each, of_sample, some_of
-from bayeszoo.model.steps import Expectation
 
 MAX_RIVAL = 0.05  # largest weight of the next optimum: k-hat of draws about one mode cannot see another mode
 WEIGHTS = 4000  # draws whose weights compare q(theta) with the posterior

@@ -9,12 +9,12 @@ from contextlib import closing
 from bayeszoo.data.read import reading_of
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.named import Options
-from bayeszoo.foundation.progress import Reporter
-from bayeszoo.model.accumulated import Accumulated, sufficient
+from bayeszoo.foundation.process.progress import Reporter
 from bayeszoo.model.base import Model
-from bayeszoo.model.chunks import ROWS, total_of
 from bayeszoo.model.many_files import cluster
 from bayeszoo.model.many_files.files import Sum, parts_here, paths_of
+from bayeszoo.model.parts.accumulated import Accumulated, sufficient
+from bayeszoo.model.parts.chunks import ROWS, total_of
 
 
 def accumulate(

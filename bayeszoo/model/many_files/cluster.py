@@ -10,12 +10,12 @@ from typing import Any
 
 from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import InputError
-from bayeszoo.foundation import signals
 from bayeszoo.foundation.named import Options
-from bayeszoo.model.accumulated import Accumulated
+from bayeszoo.foundation.process import signals
 from bayeszoo.model.base import Model
 from bayeszoo.model.find import Reference
 from bayeszoo.model.many_files.files import Parts, part_of
+from bayeszoo.model.parts.accumulated import Accumulated
 
 LOCAL = "local"
 """Instead of an address: a cluster on this machine's processors, which ends with the command."""

@@ -16,10 +16,10 @@ import numpy as np
 from bayeszoo.data.table.table import LARGEST_COUNT, Dropped, escaped
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.named import Options
-from bayeszoo.foundation.progress import Reporter
-from bayeszoo.model.accumulated import Accumulated, arrays_of
+from bayeszoo.foundation.process.progress import Reporter
 from bayeszoo.model.base import Model
-from bayeszoo.model.chunks import MOST_NOTES, total_of
+from bayeszoo.model.parts.accumulated import Accumulated, arrays_of
+from bayeszoo.model.parts.chunks import MOST_NOTES, total_of
 
 Parts = Generator[tuple[int, Accumulated]]
 """File numbers and the statistics of these files, in any order."""

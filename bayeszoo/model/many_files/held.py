@@ -16,13 +16,13 @@ from bayeszoo.data.inputs.words.cells import DOCUMENT
 from bayeszoo.data.read import Data, read
 from bayeszoo.data.table.read import read_table
 from bayeszoo.foundation.named import Options
-from bayeszoo.foundation.progress import Reporter
+from bayeszoo.foundation.process.progress import Reporter
 from bayeszoo.model.base import Model
-from bayeszoo.model.chunks import none_of
 from bayeszoo.model.find import Reference
 from bayeszoo.model.many_files import cluster
 from bayeszoo.model.many_files.files import naming
 from bayeszoo.model.many_files.rows import Held, Step
+from bayeszoo.model.parts.chunks import none_of
 
 _HOW = ("delimiter", "decimal", "encoding", "header")
 """Options of a file, which are not needed for its table."""

@@ -19,7 +19,7 @@ from bayeszoo.data.read import Data, reading_of
 from bayeszoo.data.table.table import escaped, shown
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.named import Options
-from bayeszoo.foundation.progress import Reporter
+from bayeszoo.foundation.process.progress import Reporter
 from bayeszoo.model.base import Model
 from bayeszoo.model.many_files.files import merged_notes, paths_of
 from bayeszoo.model.many_files.held import Facts, held_rows

@@ -15,11 +15,11 @@ import numpy as np
 from bayeszoo.data.inputs.labels import refuse_other_labels
 from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError
-from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Sufficient, rows_have_parameters
+from bayeszoo.model.capabilities.steps import Expectation
 from bayeszoo.model.many_files.additive import Additive
-from bayeszoo.model.steps import Expectation
+from bayeszoo.model.parts.accumulated import Accumulated
 
 Step = Callable[[Any, Any, Any], Any]
 """A module-level function of a model, parameters or q(theta), and rows: ``step(model, point, rows)``."""

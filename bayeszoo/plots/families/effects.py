@@ -16,8 +16,8 @@ from bayeszoo.comparison.compare import names_of
 from bayeszoo.data.inputs.labels import outcomes_of
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.blocks import AT_ONCE
-from bayeszoo.model.linear_predictor import has_slopes
-from bayeszoo.model.observable import Classifies
+from bayeszoo.model.capabilities.linear_predictor import has_slopes
+from bayeszoo.model.capabilities.observable import Classifies
 from bayeszoo.plots.drawable import colours
 from bayeszoo.plots.style import COLOURS, panels, short, wrapped
 from bayeszoo.results.stored import Fit

@@ -11,7 +11,7 @@ from bayeszoo.answers.function import drawn_functions, function_bands, has_inter
 from bayeszoo.answers.judged import has_withheld
 from bayeszoo.errors import InputError
 from bayeszoo.model.capabilities import Classifies
-from bayeszoo.model.function import OfFunction
+from bayeszoo.model.capabilities.function import OfFunction
 from bayeszoo.model.views import View
 from bayeszoo.plots.style import COLOURS, panels, short
 from bayeszoo.results.stored import Fit

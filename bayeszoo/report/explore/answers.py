@@ -18,7 +18,7 @@ from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.named import Arrays
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Conditional, PointEstimates, Predictive
-from bayeszoo.model.integration import integrate
+from bayeszoo.model.outer.integration import integrate
 
 MOST_GROUPS = 40
 """Most groups that the page draws."""

@@ -21,8 +21,8 @@ from bayeszoo.data.inputs.groups.kinds import GROUP
 from bayeszoo.data.read import Data, example, read
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import InputError
-from bayeszoo.foundation.progress import Reporter
-from bayeszoo.foundation.writing import require_writable, write_text
+from bayeszoo.foundation.process.progress import Reporter
+from bayeszoo.foundation.process.writing import require_writable, write_text
 from bayeszoo.model.base import Model
 from bayeszoo.model.fields import Hyperparameter, hyperparameters
 from bayeszoo.report.explore import em

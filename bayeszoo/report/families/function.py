@@ -9,8 +9,8 @@ import numpy as np
 
 from bayeszoo.answers.function import function_bands, has_interval
 from bayeszoo.answers.steps import steps
-from bayeszoo.model.cuts import OfCuts
-from bayeszoo.model.function import OfFunction
+from bayeszoo.model.capabilities.cuts import OfCuts
+from bayeszoo.model.capabilities.function import OfFunction
 from bayeszoo.plots.families.function import plot_function
 from bayeszoo.plots.families.nodes import plot_nodes
 from bayeszoo.report.blocks import Block, Code, Words, picture

@@ -17,10 +17,10 @@ from bayeszoo.answers.information import has_information, mutual_information
 from bayeszoo.answers.judged import FAR
 from bayeszoo.answers.latent.assign import assign
 from bayeszoo.answers.latent.topics import topics as words_of
-from bayeszoo.data.inputs.levels import products
+from bayeszoo.data.inputs.features.levels import products
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.families.lasso.path import lasso_path
-from bayeszoo.model.linear_predictor import has_slopes
+from bayeszoo.model.capabilities.linear_predictor import has_slopes
 from bayeszoo.model.views import FIRST_SCREENS, View
 from bayeszoo.plots.clusters import plot_clusters
 from bayeszoo.plots.drawable import with_draws, withheld

@@ -12,7 +12,7 @@ import scipy
 from bayeszoo.errors import InputError
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.named import Document
-from bayeszoo.foundation.optimize import Gradient
+from bayeszoo.foundation.numerics.optimize import Gradient
 from bayeszoo.inference.problem import Problem
 from bayeszoo.tools.references.posteriors import Reference, entries_of, references
 from bayeszoo.tools.references.samplers import Sampler, sampler_named

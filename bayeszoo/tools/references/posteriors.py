@@ -19,7 +19,8 @@ import numpy as np
 from bayeszoo.data.read import Data, example, read
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.fit import fit
-from bayeszoo.foundation import diagnostics, writing
+from bayeszoo.foundation import diagnostics
+from bayeszoo.foundation.process import writing
 from bayeszoo.foundation.streams import stream
 from bayeszoo.inference.methods.enumeration import Enumeration
 from bayeszoo.model import find as zoo

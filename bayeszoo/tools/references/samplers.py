@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bayeszoo.errors import InputError
-from bayeszoo.foundation.optimize import Gradient
+from bayeszoo.foundation.numerics.optimize import Gradient
 
 type Sampler = Callable[[Gradient, int, np.ndarray, int, int], Any]
 """Takes a function of a point that returns log density and gradient, the dimension, a starting point, a seed and a

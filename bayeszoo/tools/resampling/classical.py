@@ -21,7 +21,7 @@ from bayeszoo.foundation.streams import stream
 from bayeszoo.foundation.tails import LIMITS, moments
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import PointEstimates
-from bayeszoo.model.others import statistics_of
+from bayeszoo.model.parts.others import statistics_of
 
 if TYPE_CHECKING:
     import pandas as pd

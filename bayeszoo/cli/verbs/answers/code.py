@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved
-from bayeszoo.foundation import writing
+from bayeszoo.foundation.process import writing
 from bayeszoo.tools.references.code import code
 
 

@@ -16,7 +16,7 @@ from bayeszoo.cli.answers import ANSWER, AnswerOptions
 from bayeszoo.cli.groups import by_group
 from bayeszoo.data.inputs import Inputs
 from bayeszoo.foundation.named import Document
-from bayeszoo.model.sequential import Sequential
+from bayeszoo.model.capabilities.sequential import Sequential
 from bayeszoo.plots.residuals import plot_residuals
 from bayeszoo.report.next_model import conclusion
 from bayeszoo.report.text.numbers import number, with_error, written

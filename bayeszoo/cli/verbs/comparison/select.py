@@ -28,7 +28,7 @@ from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.families.linear.terms import orders, polynomials, subsets
 from bayeszoo.fit import fit, uninterrupted
 from bayeszoo.foundation.named import Document
-from bayeszoo.foundation.progress import Reporter
+from bayeszoo.foundation.process.progress import Reporter
 from bayeszoo.model import find as zoo
 from bayeszoo.model.base import Model
 from bayeszoo.plots.select import plot_select

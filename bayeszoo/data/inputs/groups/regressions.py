@@ -11,10 +11,10 @@ import numpy as np
 
 from bayeszoo.data.inputs.base import Arrays, Layout, Parsed
 from bayeszoo.data.inputs.counted import BinaryRegression, CountRegression
+from bayeszoo.data.inputs.features.levels import Coding, Feature
 from bayeszoo.data.inputs.groups.lines import CODE
 from bayeszoo.data.inputs.groups.rows import GROUP, Naming, Request, about_groups, places_of
 from bayeszoo.data.inputs.labels import checked_codes, checked_labels, label_array, texts_of
-from bayeszoo.data.inputs.levels import Coding, Feature
 from bayeszoo.data.inputs.regression import WithFeatures, free_name
 from bayeszoo.data.table.cells import MISSING
 from bayeszoo.data.table.table import Column, Table, quoted, shown

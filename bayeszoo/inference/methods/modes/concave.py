@@ -16,12 +16,12 @@ import scipy
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.foundation.named import Arrays, Params
-from bayeszoo.foundation.newton import Peak, climb
-from bayeszoo.foundation.optimize import require_few
+from bayeszoo.foundation.numerics.newton import Peak, climb
+from bayeszoo.foundation.numerics.optimize import require_few
 from bayeszoo.inference.methods.em import SPACE
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.capabilities import LogConcave
-from bayeszoo.model.steps import ConcaveLikelihood
+from bayeszoo.model.capabilities.steps import ConcaveLikelihood
 
 STEP = 1e-3
 """Step in the log of the profiled parameter that tests the maximum of the profile."""

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from bayeszoo.foundation import optimize
 from bayeszoo.foundation.gate import Check, at_least, at_most
 from bayeszoo.foundation.named import Arrays
-from bayeszoo.foundation.optimize import MAX_DISTANCE
-from bayeszoo.foundation.threads import one_thread
+from bayeszoo.foundation.numerics import optimize
+from bayeszoo.foundation.numerics.optimize import MAX_DISTANCE
+from bayeszoo.foundation.process.threads import one_thread
 from bayeszoo.inference.methods.em import SPACE
 from bayeszoo.inference.methods.modes.surface import (
     FURTHER,
@@ -32,7 +32,7 @@ from bayeszoo.inference.methods.modes.surface import (
 )
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.capabilities import ClosedForm
-from bayeszoo.model.over import Over
+from bayeszoo.model.outer.over import Over
 
 STARTS = 8
 """Number of climbs in a fit."""

@@ -23,7 +23,7 @@ from bayeszoo.inference.methods.em import SPACE
 from bayeszoo.inference.methods.modes.surface import Surface, SurfaceCoordinates, boundary_check, levels_off, outward
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.capabilities import Conditional
-from bayeszoo.model.outer import OuterCoordinates
+from bayeszoo.model.outer.coordinates import OuterCoordinates
 
 FAR = 1e4
 """Largest estimate, as a multiple of the guess or in widths from it; a larger one has run away."""

@@ -17,9 +17,9 @@ import scipy
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.foundation.named import Arrays, Params
-from bayeszoo.foundation.optimize import Mode, describe, polished
-from bayeszoo.model.conditional import Conditional
-from bayeszoo.model.outer import OuterCoordinates
+from bayeszoo.foundation.numerics.optimize import Mode, describe, polished
+from bayeszoo.model.capabilities.conditional import Conditional
+from bayeszoo.model.outer.coordinates import OuterCoordinates
 
 REACH = 1e6
 """Extent of the search beyond the known places, as a factor."""

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bayeszoo.data.inputs.base import Arrays, listing, names_in
+from bayeszoo.data.inputs.features.levels import Feature, asked_levels
 from bayeszoo.data.inputs.labels import joined, repeated, spelled_alike
-from bayeszoo.data.inputs.levels import Feature, asked_levels
 from bayeszoo.data.inputs.matrix import about_holes
-from bayeszoo.data.inputs.mixed_arrays import AXES, COUNTS, LEVELS, coordinates, level_labels, levels_by_feature, stack
+from bayeszoo.data.inputs.mixed.arrays import AXES, COUNTS, LEVELS, coordinates, level_labels, levels_by_feature, stack
 from bayeszoo.data.table.table import (
     DROP,
     Column,

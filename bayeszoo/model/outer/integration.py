@@ -20,16 +20,16 @@ from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.blocks import blocks
 from bayeszoo.foundation.gate import Check, at_least, at_most
-from bayeszoo.foundation.grid import Grid, Integrand, Tilt, combinations, enclosing, refined
 from bayeszoo.foundation.named import Arrays, Params
-from bayeszoo.foundation.quadrature import peak
-from bayeszoo.foundation.threads import one_thread
+from bayeszoo.foundation.numerics.grid import Grid, Integrand, Tilt, combinations, enclosing, refined
+from bayeszoo.foundation.numerics.quadrature import peak
+from bayeszoo.foundation.process.threads import one_thread
 from bayeszoo.model.base import Model, number_of_parameters
 from bayeszoo.model.capabilities import ClosedForm, LogConcave
-from bayeszoo.model.conditional import Conditional
-from bayeszoo.model.outer import OuterCoordinates
-from bayeszoo.model.quadrature_limits import beyond_quadrature
-from bayeszoo.model.sequential import Sequential
+from bayeszoo.model.capabilities.conditional import Conditional
+from bayeszoo.model.capabilities.sequential import Sequential
+from bayeszoo.model.outer.coordinates import OuterCoordinates
+from bayeszoo.model.outer.limits import beyond_quadrature
 
 type Points = tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]
 

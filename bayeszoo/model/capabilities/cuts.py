@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayeszoo.foundation.named import Arrays, Params
-from bayeszoo.model.function import OfFunction
+from bayeszoo.model.capabilities.function import OfFunction
 
 
 @dataclass(frozen=True)

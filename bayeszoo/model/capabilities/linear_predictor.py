@@ -10,7 +10,7 @@ import numpy as np
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.named import Arrays, Params, Statistics
 from bayeszoo.model.base import Model
-from bayeszoo.model.observable import Observable
+from bayeszoo.model.capabilities.observable import Observable
 from bayeszoo.model.views import View
 
 

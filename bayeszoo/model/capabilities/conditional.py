@@ -21,7 +21,7 @@ from bayeszoo.distributions.scale import Scale
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.model.base import Model
-from bayeszoo.model.steps import ConcaveLikelihood
+from bayeszoo.model.capabilities.steps import ConcaveLikelihood
 from bayeszoo.model.views import View
 
 if TYPE_CHECKING:

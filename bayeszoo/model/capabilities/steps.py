@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 
 from bayeszoo.foundation.named import Params
-from bayeszoo.foundation.newton import Derivatives, Peak, climb
+from bayeszoo.foundation.numerics.newton import Derivatives, Peak, climb
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,27 +1,17 @@
-"""Capabilities of models beyond declaration and simulation: abstract classes that a model names as bases.
-
-Required steps are abstract. Optional ones have a neutral default here, so that engines call them without tests. The
-engines (`bayeszoo.inference`) are written once; a model supplies the steps. CONTRACT.md gives the reason for each.
-"""
+"""Capabilities of models with latent variables: EM, variational Bayes, sums, Gibbs sampling, symmetric labels."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from bayeszoo.foundation.named import Arrays, Params, Statistics
 from bayeszoo.model.base import Model
-from bayeszoo.model.closed import ClosedForm, Conjugate, PointEstimates, Predictive, Sufficient
-from bayeszoo.model.conditional import MOST_OUTER, Conditional, LogConcave
-from bayeszoo.model.function import OfFunction
-from bayeszoo.model.many_files.additive import Additive
-from bayeszoo.model.observable import Classifies, Latent, Observable, row_axes
-from bayeszoo.model.sequential import Sequential
-from bayeszoo.model.steps import Chart, Coordinates, Expectation, GibbsChain
+from bayeszoo.model.capabilities.observable import Latent
+from bayeszoo.model.capabilities.steps import Chart, Coordinates, Expectation, GibbsChain
 
 if TYPE_CHECKING:
     from bayeszoo.distributions.posterior import Marginal, Posterior
@@ -277,76 +267,3 @@ class Symmetric(Model):
     @abstractmethod
     def invariants(self, params: Params, data: Any) -> dict[str, Any]:
         """Return quantities that do not depend on the labels; leading axes are draws. The gate judges these."""
-
-
-def has_step(step: str) -> Callable[[type[Model]], bool]:
-    """Say whether a class has an optional step of every model, instead of its default."""
-    return lambda model: any(step in vars(base) for base in model.__mro__ if base is not Model)
-
-
-def _named(*kinds: type[Model]) -> dict[str, Callable[[type[Model]], bool]]:
-    return {kind.__name__: partial(lambda kind, model: issubclass(model, kind), kind) for kind in kinds}
-
-
-CAPABILITIES: Mapping[str, Callable[[type[Model]], bool]] = {
-    **_named(Sufficient, ClosedForm, Predictive, Conjugate, PointEstimates, Observable, Classifies),
-    "Derived": has_step("derived"),
-    "Compiled": has_step("compiled"),
-    **_named(LogConcave, EM, Variational, Stochastic, Latent, Enumerable, Sequential, Gibbs, Collapsed),
-    **_named(Conditional, OfFunction, Symmetric, PointMasses, Additive),
-}
-"""Whether a class has each optional capability, in the order in which ``bayeszoo list`` prints them."""
-
-
-def is_integrated(model: type[Model]) -> bool:
-    """Say whether the exact posterior and evidence of a class come from quadrature."""
-    if issubclass(model, LogConcave):
-        return model.integrated
-    return issubclass(model, Conditional) and len(model.quadrature or model.outer) <= MOST_OUTER
-
-
-def has_vectors(model: type[Model]) -> bool:
-    """Say whether a class has outer vectors, which have exact answers only if their entries are few."""
-    return issubclass(model, Conditional) and bool(model().outer_shapes())
-
-
-def has_few_outer(model: type[Model]) -> bool:
-    """Say whether a class has a small version with few outer numbers."""
-    return issubclass(model, Conditional) and model.few_outer is not Conditional.few_outer
-
-
-def predicts_by_points(model: type[Model]) -> bool:
-    """Say whether an exact fit predicts rows by its quadrature: rows have a law given each point."""
-    return is_integrated(model) and (not issubclass(model, Conditional) or model.has_law_given_outer())
-
-
-def is_log_concave(model: Model) -> TypeGuard[LogConcave]:
-    """Say whether the log joint density is concave in all parameters, without ``given``."""
-    return isinstance(model, LogConcave) and not model.given
-
-
-def is_exact(model: type[Model]) -> bool:
-    """Say whether a class has an exact posterior and evidence: in closed form, or by quadrature.
-
-    A class with exact answers for some data only raises `NumericalError` for the others.
-    """
-    return issubclass(model, ClosedForm) or is_integrated(model)
-
-
-simulates = has_step("simulate")
-"""Whether a class draws data from its prior."""
-
-
-def capabilities(model: type[Model]) -> tuple[str, ...]:
-    """Name the optional capabilities that a model class has."""
-    return tuple(name for name, has in CAPABILITIES.items() if has(model))
-
-
-def exchangeable_axis(model: Model) -> str | None:
-    """Return the axis whose labels are exchangeable; None if there is none."""
-    return model.exchangeable_axis() if isinstance(model, Symmetric) else None
-
-
-def rows_have_parameters(model: Model) -> bool:
-    """Say whether single rows have parameters, such as a document's proportions: rows cannot be left out then."""
-    return bool(row_axes(model))

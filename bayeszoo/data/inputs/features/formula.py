@@ -15,8 +15,8 @@ from typing import Any, Self
 import lazy_loader
 import numpy as np
 
+from bayeszoo.data.inputs.features.levels import Coding, Feature
 from bayeszoo.data.inputs.labels import joined, text_of
-from bayeszoo.data.inputs.levels import Coding, Feature
 from bayeszoo.data.table.table import listed, shown
 from bayeszoo.errors import InputError
 
@@ -263,7 +263,7 @@ def _variables_of(terms: Any) -> list[str]:
 def _parser() -> ModuleType:
     """Return the module that uses formulaic, imported when it is needed."""
     formulaic.Formula  # noqa: B018 - raises if the library is missing
-    return import_module("bayeszoo.data.inputs.terms")
+    return import_module("bayeszoo.data.inputs.features.terms")
 
 
 def _parsed(text: str) -> Any:

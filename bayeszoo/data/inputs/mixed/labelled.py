@@ -11,8 +11,8 @@ import numpy as np
 from bayeszoo.data.inputs.base import Arrays, Layout, Parsed, columns_of
 from bayeszoo.data.inputs.classed import CLASS, CLASSES, alphabet_of, classes_of, named_classes, trimmed
 from bayeszoo.data.inputs.labels import checked_codes, checked_labels, label_array
-from bayeszoo.data.inputs.mixed import Mixed
-from bayeszoo.data.inputs.mixed_arrays import AXES, LEVELS, levels_by_feature
+from bayeszoo.data.inputs.mixed.arrays import AXES, LEVELS, levels_by_feature
+from bayeszoo.data.inputs.mixed.rows import Mixed
 from bayeszoo.data.inputs.regression import free_name
 from bayeszoo.data.table.read import different_indexes, has_two_dimensions, is_frame, to_column
 from bayeszoo.data.table.table import Column, Table, quoted, shown

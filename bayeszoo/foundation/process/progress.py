@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from bayeszoo.foundation.printable import escaped
+from bayeszoo.foundation.process.printable import escaped
 
 
 class Reporter:

@@ -11,7 +11,7 @@ import numpy as np
 
 from bayeszoo.distributions.scale import Scale
 from bayeszoo.foundation.named import Arrays, Params
-from bayeszoo.model.conditional import Conditional
+from bayeszoo.model.capabilities.conditional import Conditional
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ import math
 from bayeszoo.foundation.named import Arrays
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import LogConcave
-from bayeszoo.model.conditional import MOST_OUTER, Conditional
+from bayeszoo.model.capabilities.conditional import MOST_OUTER, Conditional
 
 MOST_WEIGHTS, MOST_ROWS = 2, 10_000
 """Most parameters, and most rows, for which a log-concave model is integrated by quadrature."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 
-from bayeszoo.foundation.quadrature import DEEPEST, Distribution, Rule, peak
+from bayeszoo.foundation.numerics.quadrature import DEEPEST, Distribution, Rule, peak
 
 Columns = Sequence[np.ndarray] | np.ndarray
 """Coordinates along each axis; the grid has all combinations."""

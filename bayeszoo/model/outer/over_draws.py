@@ -14,7 +14,7 @@ from bayeszoo.errors import InputError
 from bayeszoo.foundation.named import Arrays, Params, Statistics
 from bayeszoo.model.base import Axes, Model
 from bayeszoo.model.capabilities import Gibbs
-from bayeszoo.model.over_fields import OverFields, domain, require_fields
+from bayeszoo.model.outer.over_fields import OverFields, domain, require_fields
 from bayeszoo.model.views import View
 
 type Weigher = Callable[[int], np.ndarray]

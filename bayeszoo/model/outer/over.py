@@ -21,10 +21,10 @@ from bayeszoo.errors import InputError, NoRowLaw
 from bayeszoo.foundation.named import Arrays, Coords, Params
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import ClosedForm, Predictive
-from bayeszoo.model.conditional import Conditional
+from bayeszoo.model.capabilities.conditional import Conditional
 from bayeszoo.model.fields import LARGEST, hyperparameters, plain
-from bayeszoo.model.others import all_but_one, statistics_of
-from bayeszoo.model.over_fields import OverByDraws, OverFields, domain, require_fields
+from bayeszoo.model.outer.over_fields import OverByDraws, OverFields, domain, require_fields
+from bayeszoo.model.parts.others import all_but_one, statistics_of
 
 OVER = "over_"
 """Prefix of the name of a model with fields as parameters."""

@@ -3,7 +3,7 @@
 import os
 import sys
 
-from bayeszoo.foundation import signals
+from bayeszoo.foundation.process import signals
 
 _SCRIPT = os.path.basename(getattr(sys.modules.get("__main__"), "__file__", None) or "")
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from bayeszoo.data.inputs.formula import FormulaCoding, coding_of
-from bayeszoo.data.inputs.levels import asked_levels
+from bayeszoo.data.inputs.features.formula import FormulaCoding, coding_of
+from bayeszoo.data.inputs.features.levels import asked_levels
 from bayeszoo.data.read import Data, read
 from bayeszoo.data.table.table import shown
 from bayeszoo.errors import InputError, NumericalError

@@ -21,10 +21,10 @@ from bayeszoo.data.table.read import read_parts
 from bayeszoo.data.table.table import LARGEST_COUNT, Dropped, Table, shown
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.named import Options
-from bayeszoo.foundation.progress import Reporter
-from bayeszoo.model.accumulated import Accumulated, arrays_of, sufficient
+from bayeszoo.foundation.process.progress import Reporter
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Sufficient
+from bayeszoo.model.parts.accumulated import Accumulated, arrays_of, sufficient
 
 ROWS = 100_000
 _PROBE = 100

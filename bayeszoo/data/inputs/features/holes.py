@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bayeszoo.data.inputs.levels import Feature
+from bayeszoo.data.inputs.features.levels import Feature
 from bayeszoo.data.table.kept import Kept
 from bayeszoo.data.table.table import Column, complete
 from bayeszoo.errors import InputError

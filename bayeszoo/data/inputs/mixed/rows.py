@@ -11,10 +11,10 @@ import numpy as np
 
 from bayeszoo.data.inputs.base import Arrays, Inputs, Layout, Parsed, every_code, listing
 from bayeszoo.data.inputs.classed import refuse_unclear_counts
+from bayeszoo.data.inputs.features.levels import Feature, refuse_identifier
 from bayeszoo.data.inputs.labels import repeated
-from bayeszoo.data.inputs.levels import Feature, refuse_identifier
 from bayeszoo.data.inputs.matrix import in_order_of, refuse_text
-from bayeszoo.data.inputs.mixed_arrays import (
+from bayeszoo.data.inputs.mixed.arrays import (
     AXES,
     COUNTS,
     FEATURE,
@@ -28,7 +28,7 @@ from bayeszoo.data.inputs.mixed_arrays import (
     stack,
     tables_of,
 )
-from bayeszoo.data.inputs.mixed_columns import (
+from bayeszoo.data.inputs.mixed.columns import (
     Cell,
     about_levels,
     are_whole,

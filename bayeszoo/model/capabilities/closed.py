@@ -13,7 +13,7 @@ from bayeszoo.distributions.posterior import Marginal, Posterior
 from bayeszoo.distributions.statistics.base import Stats
 from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.model.base import Model
-from bayeszoo.model.observable import Observable
+from bayeszoo.model.capabilities.observable import Observable
 
 if TYPE_CHECKING:
     import pymc as pm

@@ -16,7 +16,7 @@ from formulaic.utils.layered_mapping import LayeredMapping
 from formulaic.utils.stateful_transforms import stateful_eval
 from interface_meta import override
 
-from bayeszoo.data.inputs.expressions import DEEPEST, LONGEST, Expression, closed, functions
+from bayeszoo.data.inputs.features.expressions import DEEPEST, LONGEST, Expression, closed, functions
 from bayeszoo.data.table.table import shown
 from bayeszoo.errors import InputError
 

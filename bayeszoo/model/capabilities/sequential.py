@@ -13,7 +13,7 @@ from bayeszoo.distributions.frozen import Frozen
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.model.base import Model
-from bayeszoo.model.observable import Latent
+from bayeszoo.model.capabilities.observable import Latent
 from bayeszoo.model.views import View
 
 LAGS_CHECKED = 10

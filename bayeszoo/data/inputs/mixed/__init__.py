@@ -1,0 +1,1 @@
+"""Rows of features of mixed kinds: levels, counts and reals."""

@@ -1,0 +1,1 @@
+"""Maximization, integration over a few numbers, and quantiles, of any density."""

@@ -1,0 +1,1 @@
+"""Statistics of rows in parts: chunks of a file, batches of a stream, all rows but one."""
