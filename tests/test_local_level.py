@@ -289,6 +289,10 @@ def test_levels_have_the_times_of_their_rows():
     tree = bz.fit(Level, bz.read(Level, {"month": months, "y": WALK[:6]}, column="y", time="month"), "map", seed=1)
     assert bz.decode(tree)["month"].tolist() == months
     assert "month" not in bz.decode(bz.fit(Level, {"y": WALK[:6]}, "map", seed=1))
+    assert bz.residuals(tree)["month"].tolist() == months
+    ahead = bz.predict(tree, 3)
+    assert ahead["month"].tolist() == ["2024-07-01", "2024-08-01", "2024-09-01"]
+    assert "month" not in bz.predict(bz.fit(Level, {"y": WALK[:6]}, "map", seed=1), 3)
 
 
 def test_a_year_that_is_left_out_is_said():

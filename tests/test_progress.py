@@ -83,6 +83,16 @@ def test_off_a_terminal_a_phase_has_a_line_once_it_lasts_and_a_count_says_what_i
     assert capsys.readouterr() == ("", "compiling\nsampling: 2000 of 8000, about 18 s left\n")
 
 
+def test_what_is_left_does_not_count_the_compiling_of_the_first_climb(clock, capsys):
+    reporter = terminal.TerminalReporter()
+    for done, seconds in enumerate((60, 2, 2, 2, 2)):  # the first climb compiles
+        reporter.progress("climbs", done, 200)
+        clock.passes(seconds)
+    reporter.progress("climbs", 5, 200)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == ["climbs: 1 of 200", "climbs: 4 of 200, about 6.5 min left"]  # 196 climbs of 2 s
+
+
 def test_on_a_terminal_a_phase_that_lasts_and_a_count_share_a_bar_that_goes(clock, monkeypatch):
     screen = io.StringIO()
     screen.isatty = lambda: True

@@ -16,7 +16,9 @@ from bayeszoo.answers.latent.assign import assign, by_row
 from bayeszoo.answers.latent.topics import has_proportions, proportions
 from bayeszoo.answers.law import new_groups, new_rows, predicted
 from bayeszoo.answers.series.lags import has_lags, rows_ahead
+from bayeszoo.answers.series.tables import times_ahead, with_times
 from bayeszoo.data.by import named_in_errors, read_new_by, together
+from bayeszoo.data.inputs import Series
 from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError
 from bayeszoo.model.base import Model
@@ -83,8 +85,9 @@ def predict(
     ``new_groups``. For a model of a function, ``attrs`` names the ``far_rows``, so far from the rows of the fit that
     their prediction is the prior.
 
-    Further observations of a regression with lags are the next ones of each sequence, as in `forecast`; a table of new
-    rows is another series, each row of which is predicted from the rows before it.
+    Further observations of a series are those after its last row, with their times where the table has times. Further
+    observations of a regression with lags are the next ones of each sequence, as in `forecast`; a table of new rows is
+    another series, each row of which is predicted from the rows before it.
 
     Raises
     ------
@@ -109,7 +112,10 @@ def predict(
     def rows(view: Fit) -> Rows:
         return new_rows(view.model, view.like, new_data, options)
 
-    return judged(fit, "predictions from it", rows, partial(_predicted, seed))
+    frame = judged(fit, "predictions from it", rows, partial(_predicted, seed))
+    if isinstance(new_data, int | np.integer) and isinstance(model.inputs, Series):
+        frame = with_times(frame, times_ahead(fit.like, int(new_data)))
+    return frame
 
 
 def _predicted(seed: int | np.random.Generator, fit: Fit, rows: Rows) -> pd.DataFrame:

@@ -111,7 +111,8 @@ class TerminalReporter(Reporter):
         self._last = time.monotonic()
         self._work: tuple[str, int | None] | None = None
         self._drawn: tuple[str, int | None] | None = None
-        self._began = self._last, 0  # the time when the work began, and how much was done at that time
+        self._begun_at = 0  # how much was done when the work began
+        self._paced_from = self._last, 0  # the time from which the rate is taken, and how much was done then
         self._soon, self._lock = Timer(0, self.close), RLock()
 
     def say(self, line: str) -> None:
@@ -131,7 +132,8 @@ class TerminalReporter(Reporter):
     def _begin(self, activity: str | None, done: int = 0, total: int | None = None) -> None:
         """Begin another piece of work; the previous one is over, and is no longer shown."""
         self._soon.cancel()
-        self._work, self._began = (activity, total) if activity else None, (time.monotonic(), done)
+        self._work, self._begun_at = (activity, total) if activity else None, done
+        self._paced_from = time.monotonic(), done
 
     def _show(self, activity: str) -> None:
         """Show the phase, unless it is over; this runs in the timer's thread."""
@@ -148,6 +150,8 @@ class TerminalReporter(Reporter):
         with self._lock:
             if self._work != (activity, total):
                 self._begin(activity, done, total)
+            if done == self._begun_at + 1:  # the first climb, or the first table, may have compiled
+                self._paced_from = time.monotonic(), done
             if sys.stderr.isatty():
                 self._draw(f"{activity}: {done} of {total}", done, total)
             elif time.monotonic() - self._last > PACE:
@@ -155,8 +159,8 @@ class TerminalReporter(Reporter):
                 note(f"{activity}: {done} of {total}{self._left(done, total)}")
 
     def _left(self, done: int, total: int) -> str:
-        """Return the estimated time left at the present rate."""
-        since, first = self._began
+        """Return the estimated time left at the present rate, without the time of compiling."""
+        since, first = self._paced_from
         pace = (self._last - since) / max(1, done - first)
         return f", about {lasting(pace * (total - done))} left" if done > first else ""
 

@@ -25,6 +25,7 @@ from bayeszoo.answers.columns import with_reasons
 from bayeszoo.answers.judged import FAR, answering, is_judged, limits_of, line_of, reference_of, refuse
 from bayeszoo.answers.latent.assign import by_row
 from bayeszoo.answers.law import FAR_OUT
+from bayeszoo.answers.series.tables import times_of, with_times
 from bayeszoo.data.inputs import Binary, Counts
 from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError, NumericalError
@@ -67,7 +68,8 @@ def residuals(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> pd.D
     Returns
     -------
     pandas.DataFrame
-        One row per data row, numbered as in the table read, in the outcome's units:
+        One row per data row, numbered as in the table read, in the outcome's units; of a series that has times these
+        come first:
 
         ``observed``; ``mean`` and ``sd`` of the posterior predictive given all rows; ``residual``, observed less mean;
         ``deviance``, for counts and binary outcomes the root of the Poisson or binomial deviance of ``observed`` from
@@ -132,6 +134,8 @@ def residuals(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> pd.D
     if agreement is not None and not agreement.of_all.any():
         refuse(fit, "residuals of it")
     frame = _framed(fit, y, rows, agreement)
+    if isinstance(fit.model, Sequential):
+        frame = with_times(frame, times_of(fit.data))
     if agreement is not None:
         _say_judged(frame, agreement, fit)
     return frame

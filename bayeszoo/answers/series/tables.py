@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-_TAKEN = ("sequence", "state", "viterbi", "level", "sd", "filtered", "withheld", "log_score")
+_TAKEN = ("row", "sequence", "state", "viterbi", "level", "sd", "filtered", "withheld", "log_score")
 """Columns of tables in time, whose names no column of times takes."""
 
 
@@ -53,6 +53,13 @@ def times_ahead(data: Data, steps: int) -> dict[str, np.ndarray]:
     if not all(len(sequence_times) == steps for sequence_times in times_of_sequences):
         return {}
     return {times["column"]: np.array([*itertools.chain(*times_of_sequences)], dtype=object)}
+
+
+def with_times(frame: pd.DataFrame, columns: Mapping[str, np.ndarray]) -> pd.DataFrame:
+    """Return a table that begins with the columns of times, unless it has columns of these names."""
+    for place, name in enumerate(name for name in columns if name not in frame):
+        frame.insert(place, name, columns[name])
+    return frame
 
 
 def frame_of(

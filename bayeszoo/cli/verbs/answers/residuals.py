@@ -104,7 +104,8 @@ def _show_residuals(
     console, basis = terminal.out(), facts["basis"]
     said = "; ".join(f"{name} ({count} rows)" for name, count in basis.items())
     console.print(f"{facts['model']}, {facts['method']}: residuals {said}")
-    names = [name for column in _WORST for name in (column, f"mcse_{column}") if name in worst]
+    names = list(worst.columns[: list(worst.columns).index("observed")])  # times
+    names += [name for column in _WORST for name in (column, f"mcse_{column}") if name in worst]
     known = worst[[name for name in names if worst[name].notna().any()]].rename(columns=_HEADS)
     saved.show_rows(known, f"The {len(worst)} largest residuals of {facts['rows']}", digits=digits)
     for line in _about_all(facts, digits):
