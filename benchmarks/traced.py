@@ -20,7 +20,7 @@ ROOTS = tuple(f"{Path(bz.__file__).parents[1]}/{folder}/" for folder in ("bayesz
 
 
 def functions_of(run: Callable[[], Any]) -> set[CodeType]:
-    """Return the functions of the library that a call runs, those of its threads too."""
+    """Return the named functions of the library that a call runs, those of its threads too; others are within them."""
     ran = set[CodeType]()
 
     def trace(frame: FrameType, event: str, arg: Any) -> None:
@@ -35,7 +35,7 @@ def functions_of(run: Callable[[], Any]) -> set[CodeType]:
     finally:
         sys.setprofile(None)
         threading.setprofile(None)  # type: ignore[arg-type]
-    return ran
+    return {code for code in ran if not code.co_name.startswith("<")}
 
 
 def lines_of(functions: set[CodeType]) -> set[tuple[str, int]]:

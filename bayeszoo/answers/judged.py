@@ -258,9 +258,7 @@ def reference_of(fit: Fit) -> Fit:
     tree = xr.DataTree.from_dict({**groups, "posterior": groups.pop(REFERENCE_DRAWS)})
     facts = {name: value for name, value in fit.facts.items() if name not in ("withheld", "parameters_withheld")}
     tree.attrs.update(fit.tree.attrs | {"facts": dumps(facts)})
-    reference = Fit(tree)
-    reference.remember(model=fit.model, observed=fit.observed)
-    return reference
+    return Fit.assembled(tree, model=fit.model, observed=fit.observed)
 
 
 def gaps_agree(gaps: Gaps, known: np.ndarray, limits: Limits) -> np.ndarray:

@@ -89,7 +89,7 @@ def assemble(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options
     if how["kind"] == "sampled" and not outcome.interrupted and verdict(checks) != "failed":
         outcome = replace(outcome, facts={**outcome.facts, **live_of_draws(model, outcome.draws)})
     tree.attrs.update(_provenance(problem, replace(outcome, checks=checks), how, options))
-    Fit(tree).remember(model=model, observed=problem.observed, stats=problem.stats, posterior=marginals)
+    Fit.assembled(tree, model=model, observed=problem.observed, stats=problem.stats, posterior=marginals)
     return tree
 
 
@@ -133,7 +133,7 @@ def _as_drawn(
     dims, coords = {**outcome.dims, **model.dims}, {**outcome.coords, **model.coords(problem.like)}
     tree = _tree(_groups(problem, outcome, dims, coords))
     tree.attrs.update(_provenance(problem, replace(outcome, checks=[]), how, options))
-    Fit(tree).remember(model=model, observed=problem.observed, stats=problem.stats)
+    Fit.assembled(tree, model=model, observed=problem.observed, stats=problem.stats)
     return tree
 
 

@@ -95,7 +95,7 @@ def fit_completed(
             reporter.progress("completed tables", number, tables)
     tree = _tree(model, data, imputation, fits)
     tree.attrs.update(_attributes(data, imputation, fits, tree) | {"seconds": dumps(clock.seconds)})
-    Fit(tree).remember(model=model, observed=data)
+    Fit.assembled(tree, model=model, observed=data)
     return tree
 
 

@@ -108,10 +108,14 @@ class Fit:
                 _ = self.model  # checks the draws
             self._memory["checked"] = None, True
 
-    def remember(self, **values: object) -> None:
-        """Keep the ``model``, ``observed``, ``stats`` and ``posterior`` of a tree that was just made from them."""
-        of_model, of_arrays = self._origin_of_model(), self._origin_of_arrays()
-        self._memory.update({name: (of_model if name == "model" else of_arrays, v) for name, v in values.items()})
+    @classmethod
+    def assembled(cls, tree: xr.DataTree, **values: object) -> Fit:
+        """Keep the ``model``, ``observed``, ``stats`` and ``posterior`` that a tree was just made of; check nothing."""
+        _memory_of(tree).update(checked=(None, True), groups_of_data=(None, groups_of_data(tree)))
+        fit = cls(tree)
+        of_model, of_arrays = fit._origin_of_model(), fit._origin_of_arrays()
+        fit._memory.update({name: (of_model if name == "model" else of_arrays, v) for name, v in values.items()})
+        return fit
 
     def _kept(self, name: str, origin: Hashable, compute: Callable[[], object]) -> Any:
         """Return the cached value from the same origin, or compute it."""
@@ -313,11 +317,8 @@ class Fit:
         like = none_of_the_rows(self.parsed("data_arrays"), **details, reading=kept)
         stats = rebuilt(self.model, like, {str(name): values.to_numpy() for name, values in group.items()})
         if digest_of(stats) != attrs["statistics_digest"]:
-            raise InputError(
-                "the statistics stored with the fit are not those that it was made from",
-                "statistics_differ",
-                hint="fit again",
-            )
+            line = "the statistics stored with the fit are not those that it was made from"
+            raise InputError(line, "statistics_differ", hint="fit again")
         rows, reading = int(attrs["data_rows"]), self.reading or {}
         return Accumulated(self.model, stats, like, rows, attrs["data_digest"], reading=reading, **details)
 
