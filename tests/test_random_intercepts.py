@@ -6,11 +6,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy import integrate, stats
-from scipy.special import expit, log_expit
+from scipy import integrate, optimize, stats
+from scipy.special import expit, gammaln, log_expit
 
 import bayeszoo as bz
-from bayeszoo.contract.case import Case
+from bayeszoo.contract.case import Case, off_default
 from bayeszoo.contract.check import IDENTITIES, run_identity
 from bayeszoo.data.inputs import GroupedBinary
 from bayeszoo.data.table.read import read_table
@@ -265,6 +265,39 @@ def test_counts_have_scipy_s_integrals_and_without_spread_are_a_poisson_regressi
     rows = plain.concave(bz.read(plain, {name: COUNTS[name] for name in ("y", "exposure", "x")}))
     expected = rows.values(rows.place({"w": w[None]}))[0]
     assert model.log_marginal({"w": w, "sd": 0.0}, data) == pytest.approx(expected, abs=1e-9)
+
+
+def log_integral_of_counts(eta, y, sd):
+    """The log integral over an intercept, by SciPy's quad about the mode by its bounded search."""
+
+    def log_height(u):
+        return stats.norm.logpdf(u, 0, sd) + np.sum(y * (eta + u) - np.exp(eta + u)) - gammaln(y + 1).sum()
+
+    low, high = min(-np.max(eta) - 9.0, -9 * sd), max(0.0, np.log(y.sum() + 1) - np.min(eta)) + 9 * sd
+    mode = optimize.minimize_scalar(lambda u: -log_height(u), bounds=(low, high), options={"xatol": 1e-12}).x
+    width = 1 / np.sqrt(sd**-2 + np.exp(eta + mode).sum())
+    ends = mode - 12 * width, mode + 12 * width
+    return log_height(mode) + np.log(integrate.quad(lambda u: np.exp(log_height(u) - log_height(mode)), *ends)[0])
+
+
+@pytest.mark.parametrize("sd", [0.25, 1.0, 4.0])
+@pytest.mark.parametrize("height", [5.0, 40.0, 300.0, 650.0])
+@pytest.mark.parametrize("counts", [(0, 0), (0, 7), (30_000, 102_156)])
+def test_integrals_of_counts_are_right_far_above_them(sd, height, counts):
+    # Newton steps go down by 1 there: 200 did not reach the mode, and the integral came out infinite
+    data = bz.read(Poisson, {"y": counts, "x": [0.0, 1.0], "group": ["a", "a"]})
+    w, eta = np.array([height, -1.5]), height + np.array([0.0, -1.5])
+    expected = log_integral_of_counts(eta, np.array(counts), sd)
+    assert Poisson(t0=0.8).log_marginal({"w": w, "sd": sd}, data) == pytest.approx(expected, rel=1e-9, abs=1e-6)
+
+
+def test_a_climb_passes_points_far_above_the_counts():
+    rng = np.random.default_rng([86, *Poisson.name.encode()])
+    model = off_default(Poisson)
+    data = bz.read(model, model.simulate(rng, 20)[1])
+    peak = model.concave(data, sd=4.0).highest()
+    assert peak.slope < 1e-6
+    assert np.isfinite(peak.there.value)
 
 
 def test_equal_rows_of_a_group_are_pooled_without_a_change():

@@ -26,6 +26,8 @@ REACH = math.sqrt(2 * DEPTH)
 FIRST_STEP = 0.55
 """First step, in standard deviations of the Gaussian with the curvature at the mode."""
 AGREE, HALVINGS, CLIMBS = 1e-6, 14, 200
+ENDED = 1e-3
+"""Twice the nats by which the point that a climb ends at may be lower than the mode."""
 MOST = 2**15
 """Most points on one side: with a large standard deviation, rows of equal outcomes become a step in z, which must be
 resolved. For sd up to 5,000 in log odds the error of integrals is 1e-7, up to 20,000 it is 1e-5."""
@@ -62,9 +64,20 @@ def _at(z: float, eta: np.ndarray, sd: float, outcome: np.ndarray, size: np.ndar
 
 @_loops
 def _mode(eta: np.ndarray, sd: float, outcome: np.ndarray, size: np.ndarray, link: int) -> Any:
-    """Return the mode of a group's integrand, its log there and the curvature; the log is -inf on overflow."""
-    z = 0.0
+    """Return the mode of a group's integrand, its log there and the curvature; the log is -inf on overflow.
+
+    Far above a count, its log density falls exponentially, and a Newton step takes the predictor down by 1 only. The
+    climb therefore begins where no mean exceeds its count by more than 1, if that is higher than z = 0. The log is NaN
+    if the climb did not end.
+    """
+    z, lower = 0.0, 0.0
     value, slope, curvature = _at(z, eta, sd, outcome, size, link)
+    if link != LOGIT and sd > 0:
+        for i in range(len(eta)):
+            lower = min(lower, (math.log(outcome[i] + 1) - eta[i]) / sd)
+        below = _at(lower, eta, sd, outcome, size, link)
+        if below[0] > value:
+            z, value, slope, curvature = lower, below[0], below[1], below[2]
     for _ in range(CLIMBS):
         if not value > -math.inf or abs(slope) <= 1e-9 * math.sqrt(curvature):
             break
@@ -74,7 +87,7 @@ def _mode(eta: np.ndarray, sd: float, outcome: np.ndarray, size: np.ndarray, lin
             step /= 2
             proposed = _at(z + step, eta, sd, outcome, size, link)
         z, value, slope, curvature = z + step, proposed[0], proposed[1], proposed[2]
-    return z, value, curvature
+    return z, math.nan if slope * slope > ENDED * curvature else value, curvature
 
 
 @_loops
