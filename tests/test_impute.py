@@ -259,6 +259,66 @@ def test_effects_of_a_pooled_fit_are_predictions_over_the_ranges_of_observed_cel
     assert slope == pytest.approx(w * np.nanstd(FEW["a"]), rel=1e-9)
 
 
+TOWNS = {"town": np.repeat(["a", "b", "c"], [60, 60, 30])}
+
+
+def of_towns():
+    """Return three groups with other slopes: cells are empty in the first two."""
+    (ya, xa), (yb, xb), (yc, xc) = pairs(60, 45, 4), pairs(60, 40, 5), pairs(30, 30, 6)
+    return {**TOWNS, "y": np.concatenate([ya, 3 - yb, yc]), "x": np.concatenate([xa, xb, xc])}
+
+
+@pytest.mark.slow  # fits two hundred tables
+def test_cells_of_groups_are_drawn_in_each_group_by_itself():
+    table = of_towns()
+    reading = {"target": "y", "missing": "impute"}
+    tree = bz.fit_by(REGRESSION, table, by="town", method="exact", seed=1, reading=reading, tables=100, groups=())
+    for group in "ab":
+        y, x = (table[name][table["town"] == group] for name in ("y", "x"))
+        known = slopes_known(y, x, 100_000, np.random.default_rng(0))
+        slopes = tree["fits"][group]["posterior"]["w"].to_numpy()[..., 1]
+        assert abs(slopes.mean() - known.mean()) < 0.2 * known.std()
+        assert abs(slopes.std() / known.std() - 1) < 0.15
+    whole = of_slope(bz.read_incomplete(REGRESSION, {"y": table["y"], "x": table["x"]}), tables=40)
+    own = tree["fits"]["b"]["posterior"]["w"].to_numpy()[..., 1]
+    assert abs(own.mean() - whole.mean()) > 3 * whole.std()  # as cells drawn from all rows would be
+    assert [tree["fits"][group].attrs["kind"] for group in "abc"] == ["sampled", "sampled", "exact"]
+    assert tree.attrs["kind"] == "sampled"
+    frame = bz.contrasts(tree)
+    assert (frame["p_greater_mcse"] > 0).all()
+
+
+def test_groups_with_empty_cells_keep_their_rows_and_levels():
+    table = {**of_towns(), "kind": np.tile(["old", "new", "old"], 50)}
+    whole, parts = incomplete.read_incomplete_by(REGRESSION, table, "town", target="y")
+    assert whole.rows == 150
+    assert [type(part).__name__ for part in parts.values()] == ["Incomplete", "Incomplete", "Data"]
+    for group, part in parts.items():
+        rows = part if group == "c" else part.holed
+        assert rows.numbers.tolist() == (1 + np.flatnonzero(TOWNS["town"] == group)).tolist()
+        assert rows["feature"].tolist() == ["x", "kind[old]"]
+        np.testing.assert_array_equal(rows["y"], table["y"][TOWNS["town"] == group])
+    few = {**table, "x": np.where((np.arange(150) % 60 > 2) & (TOWNS["town"] == "a"), np.nan, table["x"])}
+    with raises(InputError, "too_few_rows", "'a'"):
+        reading = {"target": "y", "missing": "impute"}
+        bz.fit_by(REGRESSION, few, by="town", method="exact", seed=1, reading=reading, tables=40)
+
+
+def test_the_command_draws_by_group_and_the_first_error_names_the_option(run, tmp_path):
+    file = tmp_path / "towns.csv"
+    pd.DataFrame(of_towns()).to_csv(file, index=False)
+    command = ("fit", "linear_regression", file, "--target", "y", "--by", "town", "--method", "exact", "--seed", "1")
+    code, _, err = run(*command)
+    assert code == 2
+    assert "or --missing impute" in err
+    poisson = ("fit", "poisson_regression", file, "--target", "y", "--features", "x")
+    assert "impute" not in run(*poisson)[2]  # for which there is no joint Gaussian
+    code, out, err = run(*command, "--missing", "impute", "--tables", "40")
+    assert code == 0
+    assert "35 empty cells in 35 of 150 rows" in err
+    assert "best of 3 groups" in out
+
+
 @pytest.mark.slow  # draws the pictures of a page
 def test_the_page_says_how_to_draw_again(fitted, tmp_path):
     page = bz.report([fitted], tmp_path / "page.html").read_text(encoding="utf-8")
@@ -394,8 +454,7 @@ def test_the_command_line_draws_and_says_so(run, tmp_path):
     assert document["log_evidence"] is None
     assert document["exact"] is None
     assert "jointly Gaussian" in err
-    for other in (["--by", "place"], ["--chunk-rows", 50]):
-        assert run(*command, *other)[0] == 2
+    assert run(*command, "--chunk-rows", 50)[0] == 2
 
 
 def _cells(table):

@@ -27,6 +27,7 @@ from bayeszoo.foundation.process import signals
 from bayeszoo.foundation.process.progress import Reporter
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import exchangeable_axis
+from bayeszoo.model.incomplete import Incomplete, read_incomplete_by
 from bayeszoo.results.caveats import failures_of, warn
 from bayeszoo.results.stored import FITS, Fit, dumps, fits_of
 from bayeszoo.results.summary import elements, listed, summaries_of
@@ -74,7 +75,8 @@ def fit_by(
     reporter : Reporter, optional
         Takes progress; silent by default.
     reading : mapping of str to object, optional
-        Options of `read`, such as ``{"positive": "yes"}``.
+        Options of `read`, such as ``{"positive": "yes"}``; with ``{"missing": "impute"}`` empty cells of features are
+        drawn in each group by itself, as by `read_incomplete`.
     **options
         Of the method, as for `fit`.
 
@@ -100,20 +102,38 @@ def fit_by(
     >>> bz.contrasts(tree)[["group", "against", "p_greater"]].round(4).values.tolist()
     [['B', 'A', 0.6286]]
     """
-    _, parts = read_by(model, data, by, **(reading or {}))
+    _, parts = parts_of(model, data, by, **(reading or {}))
     return fit_parts(model, parts, by, method, seed=seed, reporter=reporter, **options)
 
 
+def parts_of(
+    model: Model | type[Model], data: object, by: str, **reading: Any
+) -> tuple[Data | Incomplete, Mapping[str, Data | Incomplete]]:
+    """Read a table and its rows by group, with ``missing="impute"`` those whose empty cells a fit draws."""
+    if reading.get("missing") == "impute":
+        return read_incomplete_by(model, data, by, **{k: value for k, value in reading.items() if k != "missing"})
+    return read_by(model, data, by, **reading)
+
+
 def fit_parts(
-    model: Model, parts: Mapping[str, Data], by: str, method: str, *, seed: int | None = None, **options: Any
+    model: Model,
+    parts: Mapping[str, Data | Incomplete],
+    by: str,
+    method: str,
+    *,
+    seed: int | None = None,
+    **options: Any,
 ) -> xr.DataTree:
     """Fit a model to each group of data already read, as `fit_by` does."""
     seed, trees = as_seed(seed), dict[str, xr.DataTree]()
+    is_drawn = any(isinstance(part, Incomplete) for part in parts.values())
+    drawn = {"tables": options.pop("tables")} if "tables" in options and is_drawn else {}
     for label, group_seed in own_seeds(parts, seed).items():
         try:
             with named_in_errors(label), warnings.catch_warnings():
                 warnings.simplefilter("ignore", Caution)  # it would not name its group
-                tree = fit(model, parts[label], method, seed=group_seed, **options)
+                of_cells = drawn if isinstance(parts[label], Incomplete) else {}
+                tree = fit(model, parts[label], method, seed=group_seed, **options, **of_cells)
         except (Interrupted, KeyboardInterrupt):
             if not trees:
                 raise
@@ -138,7 +158,7 @@ def _listed(labels: Sequence[str]) -> str:
     return f"{len(labels)} group{'s' * (len(labels) > 1)} ({names}) {'are' if len(labels) > 1 else 'is'}"
 
 
-def own_seeds(parts: Mapping[str, Data], seed: int) -> dict[str, int]:
+def own_seeds(parts: Mapping[str, Data | Incomplete], seed: int) -> dict[str, int]:
     """Return a seed for each part; equal parts get different seeds, as equal seeds would give them equal draws."""
     times_seen, seeds = Counter[str](), dict[str, int]()
     for label, part in parts.items():
@@ -160,6 +180,8 @@ def in_one_tree(trees: Mapping[str, xr.DataTree], by: str, seed: int) -> xr.Data
     common = ("bayeszoo_format", "model", "method", "kind")
     first = trees[next(iter(trees))].attrs
     tree.attrs = {**{name: first[name] for name in common}, "seed": seed, "by": by, "groups": dumps(list(trees))}
+    if len({of_group.attrs["kind"] for of_group in trees.values()}) > 1:  # some are pooled over completed tables
+        tree.attrs["kind"] = "sampled"
     nodes = unique(re.sub(r"^\.+$|/", "_", label) for label in trees)
     tree[FITS] = xr.DataTree(children=dict(zip(nodes, trees.values(), strict=True)))
     return tree

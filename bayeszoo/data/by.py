@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -54,6 +54,28 @@ def read_by(model: HasInputs, source: Any, by: str, **options: Any) -> tuple[Dat
     InputError
         When the column does not exist, a row has no group, or all rows have the same; and where `read` raises it.
     """
+    grouped = grouped_table(model, source, by, **options)
+    whole = read(model, grouped.rows, **grouped.options)
+    table, parts = _named(grouped.table, whole), {}
+    for label, places in grouped.places.items():
+        part = _part(model, table, by, label, places, whole, grouped.options)  # with the codes of the whole
+        checked = (model.inputs, False)  # all its rows were checked, with outcomes, in the whole
+        parts[label] = replace(part, checked_for=checked, reading=whole.reading)
+    return replace(whole, notes=(*whole.notes, *grouped.notes)), parts
+
+
+class Grouped(NamedTuple):
+    """A table with a column of groups, its ``rows`` without that column, and the places of the rows of each group."""
+
+    table: Table
+    rows: Table
+    places: dict[str, np.ndarray]
+    options: dict[str, Any]  # of reading, without those of the file
+    notes: list[str]
+
+
+def grouped_table(model: HasInputs, source: Any, by: str, **options: Any) -> Grouped:
+    """Read a table, or the model's example, and find the rows of each group, in the order of first occurrence."""
     form = {name: options.pop(name) for name in FORM if name in options}
     table, defaults = example_table(model) if source is None else (read_table(source, **form), {})
     options = defaults | options
@@ -61,16 +83,10 @@ def read_by(model: HasInputs, source: Any, by: str, **options: Any) -> tuple[Dat
         hint = f"give sequences that share their weights: --sequence {by}; or a table of each group"
         raise InputError("rows of groups do not follow each other, as lags do", "conflicting_options", hint=hint)
     column = table[by]
-    rows = _rows_by_label(column)
-    if len(rows) < 2:
-        raise column.error(f"names only one group, {quoted(rows)}", "one_group", hint="fit without --by")
-    whole = read(model, _without(table, by), **options)
-    table, parts = _named(table, whole), {}
-    for label, places in rows.items():
-        part = _part(model, table, by, label, places, whole, options)  # with the codes of the whole
-        checked = (model.inputs, False)  # all its rows were checked, with outcomes, in the whole
-        parts[label] = replace(part, checked_for=checked, reading=whole.reading)
-    return replace(whole, notes=(*whole.notes, *spelled_alike(column, rows))), parts
+    places = _rows_by_label(column)
+    if len(places) < 2:
+        raise column.error(f"names only one group, {quoted(places)}", "one_group", hint="fit without --by")
+    return Grouped(table, _without(table, by), places, options, spelled_alike(column, places))
 
 
 def read_new_by(

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
+from bayeszoo.data.by import grouped_table
 from bayeszoo.data.inputs import BinaryRegression, ClassRegression, Regression
 from bayeszoo.data.inputs.features.holes import DROP
 from bayeszoo.data.inputs.labels import refuse_other_labels
 from bayeszoo.data.inputs.regression import WithFeatures
 from bayeszoo.data.read import Data, data_of, example_table, reading_of
 from bayeszoo.data.table.read import read_table
+from bayeszoo.data.table.table import shown
 from bayeszoo.errors import InputError
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Latent, PointMasses, Sufficient
@@ -82,6 +86,15 @@ class Incomplete(Accumulated):
                 hint="set degree to 1, or use --missing drop",
             )
 
+    def of_rows(self, places: np.ndarray) -> Incomplete | Data:
+        """Return some of the rows; as `Data`, where none of their cells is empty."""
+        arrays = self.inputs.reordered(self.holed.arrays, places)
+        part = replace(self.holed, arrays=arrays, row_numbers=self.holed.numbers[places], notes=())
+        if not np.isnan(part[self.inputs.features]).any():
+            return part
+        incomplete = Incomplete.of(self.model, part)
+        return replace(incomplete, notes=(incomplete.note,))
+
     def joint(self) -> np.ndarray:
         """Return outcome and features as columns of numbers, (rows, columns), NaN in empty cells.
 
@@ -126,6 +139,26 @@ def inputs_of(model: Model | type[Model]) -> WithFeatures:
         "no_capability",
         hint="leave rows with empty cells out with --missing drop",
     )
+
+
+@contextmanager
+def naming_impute(model: type[Model]) -> Iterator[None]:
+    """Name ``--missing impute`` where a fit refuses empty cells, and a linear model could draw those of features."""
+    try:
+        yield
+    except InputError as error:
+        if error.code != "missing_values" or not _is_drawn(model):
+            raise
+        hint = f"{error.hint}; or --missing impute, which draws the empty cells of features"
+        raise InputError(error.message, error.code, column=error.column, rows=error.rows, hint=hint) from None
+
+
+def _is_drawn(model: type[Model]) -> bool:
+    try:
+        inputs_of(model)
+    except InputError:
+        return False
+    return True
 
 
 def _design(model: Model, data: Any) -> np.ndarray:
@@ -189,3 +222,36 @@ def read_incomplete(
     if not len(incomplete.places):
         raise InputError("no cell of a feature is empty", "no_data", hint="leave out --missing impute; or use bz.read")
     return replace(incomplete, notes=(*data.notes, incomplete.note))
+
+
+def read_incomplete_by(
+    model: Model | type[Model], source: Any, by: str, **options: Any
+) -> tuple[Incomplete, dict[str, Incomplete | Data]]:
+    """Read a table whose features have empty cells, and the rows of each group, whose cells are drawn by themselves.
+
+    Parameters
+    ----------
+    model, source, **options
+        As for `read_incomplete`.
+    by : str
+        The column that names the group of each row.
+
+    Returns
+    -------
+    whole : Incomplete
+        All rows.
+    parts : dict of str to Incomplete or Data
+        The rows of each group, with the levels of the whole; `Data` where none of their cells is empty.
+
+    Raises
+    ------
+    InputError
+        When the column does not exist or names one group; and where `read_incomplete` raises it.
+    """
+    grouped = grouped_table(model, source, by, **options)
+    whole = read_incomplete(model, grouped.rows, **grouped.options)
+    kept = whole.holed.numbers - 1
+    parts = {label: whole.of_rows(np.flatnonzero(np.isin(kept, rows))) for label, rows in grouped.places.items()}
+    if empty := [label for label, part in parts.items() if not part.rows]:
+        raise InputError(f"group {shown(empty[0])} has no row with an outcome", "no_data", hint="leave it out")
+    return replace(whole, notes=(*whole.notes, *grouped.notes)), parts

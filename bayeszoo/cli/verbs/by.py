@@ -13,14 +13,14 @@ from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
 from bayeszoo.cli.answers import ANSWER, AnswerOptions
 from bayeszoo.comparison.best import best_of_many
-from bayeszoo.comparison.by import contrasts, fit_parts
+from bayeszoo.comparison.by import contrasts, fit_parts, parts_of
 from bayeszoo.comparison.hierarchy_contrasts import is_of_groups
 from bayeszoo.comparison.levels import is_of_levels
-from bayeszoo.data.by import read_by
 from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.named import Document
 from bayeszoo.foundation.process import signals
+from bayeszoo.model.incomplete import Incomplete, naming_impute
 from bayeszoo.plots.groups import plot_groups
 from bayeszoo.report.groups import about_best, best_rows, contrast_rows, decision_rows, estimates_by_group
 from bayeszoo.results import files
@@ -54,7 +54,8 @@ def fit_groups(
     """Fit every group of rows, save the fits in one file, and print the estimates and the contrasts."""
     if (output := shown.output) is not None:
         files.probe(output, shown.overwrite)
-    whole, parts = read_by(model, data, by, **table.of_reading())
+    with naming_impute(model):
+        whole, parts = parts_of(model, data, by, **table.of_reading())
     if output is not None and len(parts) > MOST_SAVED:
         raise InputError(
             f"{len(parts)} groups are too many for one file",
@@ -65,7 +66,11 @@ def fit_groups(
         terminal.note(f"note: {line}")
     with closing(terminal.TerminalReporter()) as reporter, signals.saving():
         groups = () if output is None or len(parts) > MOST_IN_FULL else None
-        tree = fit_parts(prior.model(model, whole), parts, by, method, reporter=reporter, groups=groups, **options)
+        if isinstance(whole, Incomplete):
+            prior_model = prior.model(model, whole.sample, whole.which)
+        else:
+            prior_model = prior.model(model, whole)
+        tree = fit_parts(prior_model, parts, by, method, reporter=reporter, groups=groups, **options)
         signals.answer()
         drawn = "" if options.get("seed") is not None else f" --seed {tree.attrs['seed']}"
         for fit in fits_of(tree).values():

@@ -35,6 +35,7 @@ from bayeszoo.foundation.named import Document
 from bayeszoo.foundation.process import signals
 from bayeszoo.model import find as zoo
 from bayeszoo.model.base import Model
+from bayeszoo.model.incomplete import naming_impute
 from bayeszoo.model.many_files.additive import Additive
 from bayeszoo.plots import fits as pictures
 from bayeszoo.plots import style
@@ -119,7 +120,8 @@ def fit_command(
             prior_model = prior.model(model, rows.sample, rows.which)
             rows = prior.noted(prior_model, rows, rows.which)
         elif large == SMALL:
-            rows = table.read(model, data)
+            with naming_impute(model):
+                rows = table.read(model, data)
             prior_model = prior.over(model, rows)
             rows = prior.noted(prior_model, rows)
         else:

@@ -90,7 +90,8 @@ def mean_named(fit: Fit) -> str:
     """Return the name of the mean outcome."""
     model = fit.model
     assert has_slopes(model)
-    return f"mean {_outcome(fit)}" if model.has_identity_link else f"{model.mean_quantity} of {_outcome(fit)}"
+    exposed = ", exposure 1" if "exposure" in fit.like else ""
+    return f"{'mean' if model.has_identity_link else f'{model.mean_quantity} of'} {_outcome(fit)}{exposed}"
 
 
 def _outcome(fit: Fit) -> str:
