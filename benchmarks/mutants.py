@@ -38,7 +38,7 @@ STOREYS = "compile", "answers", "tools", "comparison", "results"
 FOLDERS = ("inference/methods", "inference/engine", "inference/labels", *STOREYS)
 FILES = (
     *("foundation/gate.py", "model/outer/integration.py", "model/capabilities/sequential.py"),
-    *("distributions/integrated.py", "distributions/gaussian.py"),
+    *("distributions/averages/integrated.py", "distributions/gaussian.py"),
 )
 PRELOADED = ("pymc", "arviz", "nutpie", "matplotlib.pyplot", "pandas", "scipy.stats", "scipy.optimize", "rich.table")
 

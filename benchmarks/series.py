@@ -16,7 +16,7 @@ from statsmodels.tsa.statespace.structural import UnobservedComponents
 from threadpoolctl import threadpool_limits
 
 import bayeszoo as bz
-from bayeszoo.distributions.averaged import Averaged
+from bayeszoo.distributions.averages.averaged import Averaged
 from bayeszoo.families.state_space.components import Components
 from bayeszoo.families.state_space.structure import Structure
 from bayeszoo.likelihoods.ops.kalman import level_log_likelihood

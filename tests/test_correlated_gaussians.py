@@ -13,7 +13,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 import bayeszoo as bz
 from bayeszoo.answers.averages import by_points
-from bayeszoo.distributions.averaged import Averaged
+from bayeszoo.distributions.averages.averaged import Averaged
 from bayeszoo.distributions.gaussian import Dense, given_all_others
 from bayeszoo.foundation.gate import passed
 from bayeszoo.model.outer.integration import integrate

@@ -15,7 +15,7 @@ from bayeszoo.models.normal_inverse_wishart import NormalInverseWishart
 from bayeszoo.models.ridge import Ridge
 
 import bayeszoo as bz
-from bayeszoo.distributions import grid_moments
+from bayeszoo.distributions.averages import grid_moments
 from bayeszoo.distributions.priors import LogUniform
 from bayeszoo.foundation.gate import failures
 from bayeszoo.foundation.numerics import grid as rules

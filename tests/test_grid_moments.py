@@ -11,8 +11,8 @@ from bayeszoo.models.logistic_regression import LogisticRegression
 from bayeszoo.models.normal_means import NormalMeans
 
 import bayeszoo as bz
-from bayeszoo.distributions.grid_moments import moments_over
-from bayeszoo.distributions.integrated import NOTHING
+from bayeszoo.distributions.averages.grid_moments import moments_over
+from bayeszoo.distributions.averages.integrated import NOTHING
 from bayeszoo.foundation.gate import passed
 from bayeszoo.foundation.numerics.grid import Grid
 from bayeszoo.foundation.numerics.quadrature import Rule

@@ -16,7 +16,7 @@ from bayeszoo.compile.density import Density
 from bayeszoo.contract.case import case_of
 from bayeszoo.contract.conditional import conditional_candidate, marginalized_density, quadrature
 from bayeszoo.distributions import frozen
-from bayeszoo.distributions.integrated import InnerMarginal, Moments
+from bayeszoo.distributions.averages.integrated import InnerMarginal, Moments
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.distributions.scale import Scale
 from bayeszoo.foundation.gate import failures, passed

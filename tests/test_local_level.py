@@ -10,7 +10,7 @@ from scipy import stats
 
 import bayeszoo as bz
 from bayeszoo.answers.checks import leave_out
-from bayeszoo.distributions.averaged import Averaged
+from bayeszoo.distributions.averages.averaged import Averaged
 from bayeszoo.distributions.priors import HalfCauchy, InvGamma, Pareto, Uniform
 from bayeszoo.model.outer.integration import exact_evidence, integrate
 from bayeszoo.results.stored import Fit

@@ -13,7 +13,7 @@ from arviz_plots import PlotCollection
 from matplotlib.figure import Figure
 
 import bayeszoo as bz
-from bayeszoo.distributions.integrated import InnerMarginal
+from bayeszoo.distributions.averages.integrated import InnerMarginal
 from bayeszoo.plots import fits as plots
 from bayeszoo.plots import style as pictures
 from bayeszoo.results.quantities import draws_of, exact_densities, labels, modes

@@ -8,7 +8,7 @@ import scipy
 from scipy import stats
 
 import bayeszoo as bz
-from bayeszoo.distributions.averaged import LARGEST, Averaged
+from bayeszoo.distributions.averages.averaged import LARGEST, Averaged
 from bayeszoo.distributions.discrete import BetaBinomial, LogMeanPoisson
 from bayeszoo.foundation.numerics.levels import reached
 from tests.quick import quick_where
@@ -141,7 +141,7 @@ def test_quantiles_of_a_mixture_reach_their_level_and_no_less(law, params):
 
 @pytest.mark.parametrize("most", [30, 0], ids=["summed", "bisected"])
 def test_quantiles_of_few_trials_are_sums_of_masses(monkeypatch, most):
-    monkeypatch.setattr("bayeszoo.distributions.averaged.MOST_SUMMED", most)
+    monkeypatch.setattr("bayeszoo.distributions.averages.averaged.MOST_SUMMED", most)
     rng = np.random.default_rng(5)
     weights, a, b, trials = rng.dirichlet(np.ones(20)), *rng.gamma(2, size=(2, 20, 3)), np.array([5, 12, 30])
     mixture = Averaged(BetaBinomial(trials, a, b), weights)

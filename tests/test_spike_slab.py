@@ -17,7 +17,7 @@ from bayeszoo.contract.check import IDENTITIES, run_identity
 from bayeszoo.contract.sampler import largest_share_z, point_mass_checks
 from bayeszoo.data.read import read
 from bayeszoo.distributions import frozen
-from bayeszoo.distributions.mixed import LocationScaleMixture
+from bayeszoo.distributions.averages.mixed import LocationScaleMixture
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.selection import chain as chains
 from bayeszoo.results.quantities import exact_densities

@@ -8,7 +8,7 @@ import pytest
 
 import bayeszoo as bz
 from bayeszoo import models
-from bayeszoo.distributions.averaged import Averaged
+from bayeszoo.distributions.averages.averaged import Averaged
 from bayeszoo.model.outer.integration import exact_evidence, integrate
 from bayeszoo.results.stored import Fit
 from tests.refusals import raises

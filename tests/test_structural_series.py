@@ -10,7 +10,7 @@ import pytest
 import bayeszoo as bz
 from bayeszoo import models
 from bayeszoo.answers.checks import leave_out
-from bayeszoo.distributions.averaged import Averaged
+from bayeszoo.distributions.averages.averaged import Averaged
 from bayeszoo.fit import usual_method
 from bayeszoo.model.outer.integration import exact_evidence, integrate
 from bayeszoo.results.stored import Fit

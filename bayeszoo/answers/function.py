@@ -27,7 +27,7 @@ from bayeszoo.answers.latent.assign import by_row
 from bayeszoo.answers.law import new_rows
 from bayeszoo.answers.quantiles import Quantiles, over_draws
 from bayeszoo.data.read import Data
-from bayeszoo.distributions.averaged import Averaged
+from bayeszoo.distributions.averages.averaged import Averaged
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.foundation.blocks import blocks

@@ -17,7 +17,7 @@ from bayeszoo.data.inputs.groups.lines import CODE
 from bayeszoo.data.inputs.groups.regressions import WithGroups
 from bayeszoo.data.inputs.groups.rows import GROUP
 from bayeszoo.data.read import Data, read
-from bayeszoo.distributions.averaged import LARGEST, NOTHING, Averaged
+from bayeszoo.distributions.averages.averaged import LARGEST, NOTHING, Averaged
 from bayeszoo.distributions.discrete import Categorical, ClassWithFeatures, LogMeanPoisson
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.blocks import AT_ONCE

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayeszoo.distributions.averaged import Averaged
+from bayeszoo.distributions.averages.averaged import Averaged
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.foundation import diagnostics
 

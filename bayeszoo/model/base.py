@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from bayeszoo.data.inputs import Inputs
     from bayeszoo.data.read import Example
-    from bayeszoo.distributions.averaged import RowLaw
+    from bayeszoo.distributions.averages.averaged import RowLaw
     from bayeszoo.foundation.gate import Check
 
 

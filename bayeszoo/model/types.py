@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bayeszoo.distributions.averaged import RowLaw
+from bayeszoo.distributions.averages.averaged import RowLaw
 from bayeszoo.foundation.named import Arrays, Params, Simulated
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.data.read import Data
-from bayeszoo.distributions.grid_moments import Moments
+from bayeszoo.distributions.averages.grid_moments import Moments
 from bayeszoo.distributions.posterior import QUANTILES, Marginal
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import lazy_loader
 import numpy as np
 
-from bayeszoo.distributions.integrated import InnerMarginal, alone
+from bayeszoo.distributions.averages.integrated import InnerMarginal, alone
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.model.capabilities import PointEstimates, Sufficient
 from bayeszoo.model.incomplete import Incomplete

@@ -10,7 +10,7 @@ import numpy as np
 
 from bayeszoo.answers.averages import Average, LeftOut
 from bayeszoo.answers.checks.normal_scores import Predicted
-from bayeszoo.distributions.averaged import Known, mixed
+from bayeszoo.distributions.averages.averaged import Known, mixed
 from bayeszoo.distributions.beta_binomial_tails import log_tails_of_each
 from bayeszoo.distributions.discrete import BetaBinomial
 from bayeszoo.errors import InputError

@@ -28,7 +28,7 @@ from bayeszoo.answers.quantiles import Quantiles, over_draws
 from bayeszoo.answers.series.tables import frame_of, sequences, times_ahead, times_of
 from bayeszoo.data.inputs import Series
 from bayeszoo.data.read import Data, read
-from bayeszoo.distributions.averaged import NOTHING, Averaged, RowLaw
+from bayeszoo.distributions.averages.averaged import NOTHING, Averaged, RowLaw
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.named import Options, Params

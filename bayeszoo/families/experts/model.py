@@ -13,10 +13,10 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.distributions import frozen
+from bayeszoo.distributions.averages.mixture_rows import RealRows
 from bayeszoo.distributions.conjugate.mixture import MixturePrior
 from bayeszoo.distributions.conjugate.product import Expected
 from bayeszoo.distributions.conjugate.regressions import Regressions, upper_root
-from bayeszoo.distributions.mixture_rows import RealRows
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import NumericalError
 from bayeszoo.families.linear.least_squares import solve

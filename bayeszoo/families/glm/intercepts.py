@@ -19,7 +19,7 @@ import scipy
 
 from bayeszoo.data.inputs.groups.lines import CODE
 from bayeszoo.data.inputs.groups.rows import GROUP
-from bayeszoo.distributions.averaged import RowLaw
+from bayeszoo.distributions.averages.averaged import RowLaw
 from bayeszoo.distributions.posterior import Posterior, sum_over
 from bayeszoo.distributions.priors import HalfNormal, Normal, Prior
 from bayeszoo.distributions.scale import POSITIVE, REAL

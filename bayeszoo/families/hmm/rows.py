@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from bayeszoo.distributions import discrete, frozen
-from bayeszoo.distributions.averaged import RowLaw
+from bayeszoo.distributions.averages.averaged import RowLaw
+from bayeszoo.distributions.averages.mixture_rows import CountRows, RealRows
 from bayeszoo.distributions.conjugate.categorical import Categorical
 from bayeszoo.distributions.conjugate.law import Law
 from bayeszoo.distributions.conjugate.normal import Normal
 from bayeszoo.distributions.conjugate.poisson import Poisson
-from bayeszoo.distributions.mixture_rows import CountRows, RealRows
 from bayeszoo.foundation.named import Params
 
 

@@ -10,7 +10,7 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.data.inputs import starts
-from bayeszoo.distributions.averaged import RowLaw
+from bayeszoo.distributions.averages.averaged import RowLaw
 from bayeszoo.distributions.conjugate.categorical import Categorical
 from bayeszoo.distributions.conjugate.law import Law
 from bayeszoo.distributions.information import entropy

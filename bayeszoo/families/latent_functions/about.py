@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 
 from bayeszoo.distributions import frozen
-from bayeszoo.distributions.averaged import RowLaw
+from bayeszoo.distributions.averages.averaged import RowLaw
 from bayeszoo.distributions.discrete import LogitBinomial
 from bayeszoo.distributions.logistic_normal import log_odds_of_mean
 from bayeszoo.distributions.special import log_binomial

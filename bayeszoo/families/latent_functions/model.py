@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import lazy_loader
 import numpy as np
 
-from bayeszoo.distributions.averaged import RowLaw
+from bayeszoo.distributions.averages.averaged import RowLaw
 from bayeszoo.distributions.discrete import LogitBinomial
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.glm.augmented import Augmented, PolyaGamma

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import scipy
 
-from bayeszoo.distributions.averaged import RowLaw
+from bayeszoo.distributions.averages.averaged import RowLaw
 from bayeszoo.distributions.discrete import LogitBinomial
 from bayeszoo.distributions.priors import Prior
 from bayeszoo.errors import InputError

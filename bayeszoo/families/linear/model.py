@@ -11,7 +11,7 @@ import numpy as np
 from bayeszoo.data.inputs import Regression
 from bayeszoo.data.read import Example
 from bayeszoo.distributions import frozen
-from bayeszoo.distributions.averaged import RowLaw
+from bayeszoo.distributions.averages.averaged import RowLaw
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import NumericalError
 from bayeszoo.families.linear.design import LinearTerms

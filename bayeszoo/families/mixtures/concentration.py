@@ -16,11 +16,11 @@ import numpy as np
 import scipy
 
 from bayeszoo.distributions import frozen
+from bayeszoo.distributions.averages.grid_moments import moments_over
+from bayeszoo.distributions.averages.integrated import OuterMarginal
 from bayeszoo.distributions.conjugate import dirichlet
 from bayeszoo.distributions.conjugate.mixture import MixturePrior
 from bayeszoo.distributions.conjugate.product import Expected, Factors
-from bayeszoo.distributions.grid_moments import moments_over
-from bayeszoo.distributions.integrated import OuterMarginal
 from bayeszoo.distributions.posterior import Marginal, Posterior
 from bayeszoo.distributions.priors import Gamma, Prior
 from bayeszoo.distributions.special import digamma_less_log, gamma_divergence

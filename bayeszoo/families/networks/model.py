@@ -15,7 +15,7 @@ import numpy as np
 
 from bayeszoo.data.inputs import Regression
 from bayeszoo.distributions import frozen
-from bayeszoo.distributions.averaged import RowLaw
+from bayeszoo.distributions.averages.averaged import RowLaw
 from bayeszoo.distributions.conjugate.regressions import Regressions
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.distributions.priors import Normal, Prior

@@ -11,7 +11,7 @@ import numpy as np
 
 from bayeszoo.data.inputs import Regression
 from bayeszoo.distributions import frozen
-from bayeszoo.distributions.averaged import RowLaw
+from bayeszoo.distributions.averages.averaged import RowLaw
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.distributions.scale import POSITIVE
 from bayeszoo.distributions.statistics.moments import Moments

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import scipy
 
+from bayeszoo.distributions.averages.mixture_rows import RealRows
 from bayeszoo.distributions.bases import ByVariance
-from bayeszoo.distributions.mixture_rows import RealRows
 from bayeszoo.distributions.special import log_normal
 from bayeszoo.foundation.named import RandomState
 

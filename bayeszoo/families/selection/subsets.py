@@ -17,8 +17,8 @@ import numpy as np
 import scipy
 
 from bayeszoo.distributions import frozen
+from bayeszoo.distributions.averages.mixed import Inclusion, LocationScaleMixture
 from bayeszoo.distributions.conjugate.regressions import log_evidence_over_variance
-from bayeszoo.distributions.mixed import Inclusion, LocationScaleMixture
 from bayeszoo.distributions.posterior import InverseRootGamma, Marginal, Posterior
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.linear.least_squares import (

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import lazy_loader
 import numpy as np
 
-from bayeszoo.distributions.averaged import RowLaw
+from bayeszoo.distributions.averages.averaged import RowLaw
 from bayeszoo.distributions.scale import POSITIVE, Scale
 from bayeszoo.errors import InputError
 from bayeszoo.families.state_space.components import Components

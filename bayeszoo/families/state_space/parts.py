@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from bayeszoo.data.inputs import starts
-from bayeszoo.distributions.averaged import RowLaw
+from bayeszoo.distributions.averages.averaged import RowLaw
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import NumericalError
 from bayeszoo.families.state_space.components import Components

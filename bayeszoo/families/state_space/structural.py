@@ -12,7 +12,7 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.data.inputs import RegressedSeries
-from bayeszoo.distributions.averaged import RowLaw
+from bayeszoo.distributions.averages.averaged import RowLaw
 from bayeszoo.distributions.gaussian import Dense
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.distributions.scale import POSITIVE, Scale

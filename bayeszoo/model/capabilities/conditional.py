@@ -14,7 +14,7 @@ import numpy as np
 from bayeszoo.data.inputs import Groups, places_of
 from bayeszoo.data.inputs.groups.regressions import WithGroups
 from bayeszoo.data.inputs.groups.rows import GROUP
-from bayeszoo.distributions.averaged import RowLaw
+from bayeszoo.distributions.averages.averaged import RowLaw
 from bayeszoo.distributions.posterior import Posterior, sum_over
 from bayeszoo.distributions.priors import Prior, Priors
 from bayeszoo.distributions.scale import Scale

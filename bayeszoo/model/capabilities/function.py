@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from bayeszoo.distributions.averaged import RowLaw
+from bayeszoo.distributions.averages.averaged import RowLaw
 from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.model.base import Model
 from bayeszoo.model.views import View

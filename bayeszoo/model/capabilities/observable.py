@@ -10,7 +10,7 @@ import scipy
 
 from bayeszoo.data.inputs import places_of
 from bayeszoo.data.inputs.labels import outcomes_of
-from bayeszoo.distributions.averaged import RowLaw
+from bayeszoo.distributions.averages.averaged import RowLaw
 from bayeszoo.foundation.named import Arrays, Params, Statistics
 from bayeszoo.model.base import Model
 from bayeszoo.model.views import View

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayeszoo.data.inputs import Series
-from bayeszoo.distributions.averaged import RowLaw
+from bayeszoo.distributions.averages.averaged import RowLaw
 from bayeszoo.distributions.frozen import Frozen
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.named import Arrays, Params

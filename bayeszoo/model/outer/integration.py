@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from bayeszoo.distributions.about_mode import AboutMode, FirstMarginal, VectorMarginal
+from bayeszoo.distributions.averages.about_mode import AboutMode, FirstMarginal, VectorMarginal
+from bayeszoo.distributions.averages.grid_moments import MAX_MOVED as MAX_MOMENT_MOVED
+from bayeszoo.distributions.averages.grid_moments import Exists, Moments, covariance_over, halved_mass, moments_over
+from bayeszoo.distributions.averages.integrated import Derived, Inner, inner_moved, integrated, moments_of, parts_at
 from bayeszoo.distributions.frozen import Frozen
-from bayeszoo.distributions.grid_moments import MAX_MOVED as MAX_MOMENT_MOVED
-from bayeszoo.distributions.grid_moments import Exists, Moments, covariance_over, halved_mass, moments_over
-from bayeszoo.distributions.integrated import Derived, Inner, inner_moved, integrated, moments_of, parts_at
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.blocks import blocks

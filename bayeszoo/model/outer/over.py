@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NoReturn, Self, cast, overload
 
 import numpy as np
 
-from bayeszoo.distributions.averaged import RowLaw
+from bayeszoo.distributions.averages.averaged import RowLaw
 from bayeszoo.distributions.bases import RowByRow, stacked
 from bayeszoo.distributions.posterior import Posterior, sum_over
 from bayeszoo.distributions.priors import Flat, Prior, Priors

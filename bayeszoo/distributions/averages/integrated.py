@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import scipy
 
+from bayeszoo.distributions.averages.grid_moments import Exists, Moments, Parts, covariance_over, moments_over
 from bayeszoo.distributions.frozen import Frozen
-from bayeszoo.distributions.grid_moments import Exists, Moments, Parts, covariance_over, moments_over
 from bayeszoo.distributions.posterior import QUANTILES, Posterior
 from bayeszoo.foundation.blocks import blocks
 from bayeszoo.foundation.named import Params
