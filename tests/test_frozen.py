@@ -11,6 +11,7 @@ from scipy import stats
 import bayeszoo as bz
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.foundation.numerics.levels import solved
 from bayeszoo.plots import drawable
 from bayeszoo.results.stored import Fit
 
@@ -43,6 +44,26 @@ def test_a_normal_distribution_of_sd_0_is_at_its_mean():
     assert frozen.norm(1.0, 0.0).cdf(np.array([0.9, 1.0, 1.1])).tolist() == [0, 1, 1]
     assert ours.ppf(0.3) == pytest.approx([1, theirs.ppf(0.3)], rel=1e-15)
     assert np.isnan(frozen.norm(1.0, np.nan).mean())
+
+
+@pytest.mark.parametrize("scale", [np.array([0.1, 2.0, 1e5]), np.array([1.0, 2.0, np.nan])])
+def test_log_densities_and_log_tails_of_normals_are_scipys(scale):
+    loc, x = np.array([0.0, -3.0, 1e9]), np.array([[0.3, -2.0, 1e9], [40.0, 90.0, 0.0]])
+    ours, theirs = frozen.norm(loc, scale), stats.norm(loc, scale)
+    for method in ("logpdf", "logcdf", "logsf"):
+        np.testing.assert_allclose(getattr(ours, method)(x), getattr(theirs, method)(x), rtol=1e-15)
+
+
+@pytest.mark.parametrize("is_positive", [False, True])
+def test_quantiles_by_newton_steps_are_scipys_from_any_start(is_positive):
+    """Of Gamma variables with shapes from 0.01 to 1e4, from starts at the bounds, where the density may be 0."""
+    law, q = stats.gamma(np.array([0.01, 0.5, 1.0, 30.0, 1e4])), 0.025
+    low, high = np.zeros(5), law.ppf(0.999)
+    exact = law.ppf(q)
+    for start in (high, law.mean(), exact):
+        solution = solved(law.cdf, law.pdf, q, low, high, start, is_positive)
+        np.testing.assert_allclose(law.cdf(solution), q, atol=2e-12)
+        np.testing.assert_allclose(solution, exact, rtol=1e-9)
 
 
 @pytest.mark.parametrize(("a", "b"), [(1e-200, 3.0), (1e180, 1e150), (1e15, 1e15), (7.0, 1e-100)])

@@ -13,6 +13,7 @@ import scipy
 from bayeszoo.answers.quantiles import Quantiles
 from bayeszoo.comparison.contrast_columns import quantiles_named
 from bayeszoo.distributions.posterior import QUANTILES, Marginal
+from bayeszoo.foundation.numerics.levels import reached
 
 _SCORES = np.linspace(-8, 8, 401)
 """Standard normal scores over which the trapezoidal rule integrates to rounding."""
@@ -33,7 +34,7 @@ def in_closed_form(group: Marginal, others: Sequence[Marginal], rope: float | No
         return np.asarray((weights * group.cdf(x)).sum(axis=0))
 
     def quantiles(moved: Callable[[np.ndarray], np.ndarray], start: np.ndarray, end: np.ndarray) -> Quantiles:
-        values = {name: _solved(lambda x: below(moved(x)), level, start, end) for name, level in QUANTILES.items()}
+        values = {name: reached(lambda x: below(moved(x)), level, start, end) for name, level in QUANTILES.items()}
         return Quantiles.without_error(values)
 
     columns = {"p_greater": 1 - below(points), **_losses(group, others, shape)}
@@ -79,14 +80,3 @@ def _losses(group: Marginal, others: Sequence[Marginal], shape: tuple[int, ...])
     mass = widths / 2 * weights.reshape(places.shape)
     integrands = {"loss_group": own * (1 - best), "loss_against": best * (1 - own)}
     return {name: (mass * integrand).sum(axis=(0, 1)) for name, integrand in integrands.items()}
-
-
-def _solved(
-    function: Callable[[np.ndarray], np.ndarray], level: float, least: np.ndarray, most: np.ndarray
-) -> np.ndarray:
-    """Return where an increasing function of each entry equals the level, by bisection."""
-    for _ in range(60):
-        middle = (least + most) / 2
-        below = function(middle) < level
-        least, most = np.where(below, middle, least), np.where(below, most, middle)
-    return (least + most) / 2

@@ -6,6 +6,7 @@ more; an integral over posteriors would pay this at each of its points.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Self
@@ -17,6 +18,8 @@ from bayeszoo.distributions.bases import Stackable
 from bayeszoo.distributions.large_counts import beta_cdf, beta_ppf
 from bayeszoo.distributions.special import log_beta
 from bayeszoo.foundation.named import RandomState
+
+_HALF_LOG_2PI = math.log(2 * math.pi) / 2
 
 
 class Frozen(Stackable):
@@ -112,6 +115,23 @@ class Normal(Frozen):
         """Return the quantile of a level."""
         loc, scale = self._moments()
         return (loc + scale * scipy.special.ndtri(q))[()]
+
+    def logpdf(self, x: Any) -> Any:
+        """Return the log density."""
+        loc, scale = self._moments()
+        if not np.all(scale > 0):
+            return self.dist.logpdf(x, loc, scale)
+        return (-np.square((x - loc) / scale) / 2 - _HALF_LOG_2PI - np.log(scale))[()]
+
+    def logcdf(self, x: Any) -> Any:
+        """Return log P(X <= x)."""
+        loc, scale = self._moments()
+        return scipy.special.log_ndtr((x - loc) / scale)[()] if np.all(scale > 0) else self.dist.logcdf(x, loc, scale)
+
+    def logsf(self, x: Any) -> Any:
+        """Return log P(X > x)."""
+        loc, scale = self._moments()
+        return scipy.special.log_ndtr((loc - x) / scale)[()] if np.all(scale > 0) else self.dist.logsf(x, loc, scale)
 
 
 def norm(*args: Any, **kwds: Any) -> Normal:

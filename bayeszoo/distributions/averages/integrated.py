@@ -20,14 +20,11 @@ from bayeszoo.distributions.posterior import QUANTILES, Posterior
 from bayeszoo.foundation.blocks import blocks
 from bayeszoo.foundation.named import Params
 from bayeszoo.foundation.numerics.grid import Grid, Integrand, combinations
+from bayeszoo.foundation.numerics.levels import solved
 from bayeszoo.foundation.numerics.quadrature import Distribution
 
 NOTHING = 1e-13
 """Probability below which a point of the grid is left out of mixtures."""
-CLOSE = 1e-11
-"""Tolerance of quantiles, in probability."""
-NEWTON = 100
-TINY = np.finfo(np.float64).tiny
 
 Inner = Callable[[Params], Posterior]
 """The posterior of the inner parameters, shape (P, *own shape), given outer ones at P points."""
@@ -112,40 +109,23 @@ class InnerMarginal(_Mixed):
         return InnerMarginal(moments, self._components.entries(places), self._weights, coarse)
 
     def ppf(self, q: float) -> np.ndarray:
-        """Return the quantile of a level, within 1e-11 in probability."""
+        """Return the quantile of a level, within 1e-12 in probability."""
         if q not in self._quantiles:
             self._quantiles[q] = self._solved(q)
         return self._quantiles[q]
 
     def _solved(self, q: float) -> np.ndarray:
-        """Find a quantile by Newton steps in normal scores; where they leave its bounds, bisect.
-
-        The quantile is at most sd sqrt((1 - q) / q) below the mean and sd sqrt(q / (1 - q)) above it (Cantelli).
-        """
+        """Find a quantile: at most sd sqrt((1 - q) / q) below the mean, sd sqrt(q / (1 - q)) above it (Cantelli)."""
         mean, sd = self._moments[:2]
         if not np.size(mean):
             return mean
         support_low = float(np.min(self._components.support()[0]))
         low, high = np.maximum(mean - sd * np.sqrt((1 - q) / q), support_low), mean + sd * np.sqrt(q / (1 - q))
-        score = scipy.special.ndtri(q)
-        x = (
-            _guess(mean, sd, score, support_low >= 0)
-            if self._coarse is None
-            else np.clip(self._coarse.ppf(q), low, high)
-        )
-        for _ in range(NEWTON):
-            below = self.cdf(x)
-            is_far = (np.abs(below - q) > CLOSE) & (high - low > 2 * np.spacing(np.abs(x))) & (np.abs(high) > TINY)
-            if not is_far.any():
-                break
-            low, high = np.where(below < q, x, low), np.where(below > q, x, high)
-            own_score = scipy.special.ndtri(below)
-            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # the density underflows in the tails
-                step = (score - own_score) * np.exp(-own_score * own_score / 2) / (np.sqrt(2 * np.pi) * self.pdf(x))
-                proposed = x * np.exp(step / x) if support_low >= 0 else x + step
-            proposed = np.where((proposed >= low) & (proposed <= high), proposed, _middle(low, high))
-            x = np.where(is_far, proposed, x)
-        return x
+        if self._coarse is None:
+            start = _guess(mean, sd, scipy.special.ndtri(q), support_low >= 0)
+        else:
+            start = np.clip(self._coarse.ppf(q), low, high)
+        return solved(self.cdf, self.pdf, q, low, high, start, support_low >= 0)
 
 
 def alone(marginal: Any, index: tuple[int, ...]) -> tuple[Any, tuple[int, ...]]:
@@ -165,12 +145,6 @@ def _guess(mean: np.ndarray, sd: np.ndarray, score: float, is_positive: bool) ->
         return mean + sd * score
     width = np.sqrt(np.log1p(np.square(sd / mean)))
     return mean * np.exp(width * (score - width / 2))
-
-
-def _middle(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Return the midpoint; the geometric one of very different positive bounds, as quantiles may be 1e-100."""
-    is_geometric = (low >= 0) & (high > 1e3 * low)
-    return np.where(is_geometric, np.sqrt(np.maximum(low, TINY) * np.maximum(high, TINY)), (low + high) / 2)
 
 
 def integrated(
@@ -218,7 +192,7 @@ def inner_moved(integrand: Integrand, grid: Grid, inner: Inner, moments: Mapping
         quantile = coarse[name].ppf(q)
         step = 2 * np.spacing(np.abs(quantile))  # a quantile that rounds to 1 is the quantile of many levels
         difference = np.maximum(fine[name].cdf(quantile - step) - q, q - fine[name].cdf(quantile + step))
-        is_number = np.abs(quantile) > 1e3 * TINY  # below, it is shown as 0
+        is_number = np.abs(quantile) > 1e3 * np.finfo(np.float64).tiny  # below, it is shown as 0
         moved.append(float(np.max(difference, where=is_number, initial=0.0)))
     return max(moved)
 

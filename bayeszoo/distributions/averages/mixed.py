@@ -12,10 +12,8 @@ import numpy as np
 import scipy
 
 from bayeszoo.foundation.blocks import blocks
+from bayeszoo.foundation.numerics.levels import solved
 
-CLOSE = 1e-13
-"""Tolerance of quantiles in probability, where doubles are dense enough."""
-STEPS = 200
 NO_ATOM = 1e-12
 """Largest rounding error of weights that sum to one."""
 
@@ -154,29 +152,16 @@ class LocationScaleMixture:
         return np.where(is_at_atom, 0.0, self._solved(np.where(self._inside > 0, solvable, 0.5)))[()]
 
     def _solved(self, level: np.ndarray) -> np.ndarray:
-        """Find where the sum of the components reaches a level, between their smallest and largest quantiles.
-
-        Newton steps that stay between the bounds are taken, else bisection.
-        """
-        share = level / np.where(self._inside > 0, self._inside, 1.0)
-        quantiles = self._loc + self._scale * self._standard.ppf(share)
-        is_component = self._weights > 0
+        """Find where the sum of the components reaches a level, between their smallest and largest quantiles."""
+        inside, is_component = np.where(self._inside > 0, self._inside, 1.0), self._weights > 0
+        quantiles = self._loc + self._scale * self._standard.ppf(level / inside)
         low = np.min(np.where(is_component, quantiles, np.inf), axis=0, initial=np.inf)
         high = np.max(np.where(is_component, quantiles, -np.inf), axis=0, initial=-np.inf)
         is_used = is_component.any(axis=0)
         low, high = np.where(is_used, low, 0.0), np.where(is_used, high, 0.0)
-        x = np.clip(self._average(quantiles) / np.where(self._inside > 0, self._inside, 1.0), low, high)
-        for _ in range(STEPS):
-            excess = self._sum(self._standard.cdf, x) - level
-            is_far = (np.abs(excess) > CLOSE) & (high - low > 2 * np.spacing(np.abs(x)))
-            if not is_far.any():
-                break
-            low, high = np.where(excess < 0, x, low), np.where(excess > 0, x, high)
-            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # the density underflows in the tails
-                proposed = x - excess / self._sum(self._standard.pdf, x, True)
-            proposed = np.where((proposed > low) & (proposed < high), proposed, (low + high) / 2)
-            x = np.where(is_far, proposed, x)
-        return x
+        start = np.clip(self._average(quantiles) / inside, low, high)
+        cdf = lambda x: self._sum(self._standard.cdf, x) / inside  # noqa: E731
+        return solved(cdf, lambda x: self._sum(self._standard.pdf, x, True) / inside, level / inside, low, high, start)
 
 
 class Inclusion:

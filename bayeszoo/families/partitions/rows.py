@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
-import scipy
 
+from bayeszoo.distributions import frozen
 from bayeszoo.distributions.averages.mixture_rows import RealRows
 from bayeszoo.distributions.bases import ByVariance
-from bayeszoo.distributions.special import log_normal
 from bayeszoo.foundation.named import RandomState
 
 NEGLIGIBLE = 1e-14
@@ -23,50 +22,11 @@ def cells_of(X: np.ndarray, cuts: tuple[np.ndarray, ...]) -> np.ndarray:
     return np.column_stack(columns) if columns else np.zeros((len(X), 0), dtype=np.int64)
 
 
-class _Normals:
-    """Normal distributions without SciPy's checks, which would slow the quantiles of mixtures."""
-
-    def __init__(self, mean: np.ndarray, sd: np.ndarray) -> None:
-        self._mean, self._sd = mean, sd
-
-    def mean(self) -> np.ndarray:
-        """Return the means."""
-        return self._mean
-
-    def var(self) -> np.ndarray:
-        """Return the variances."""
-        return np.square(self._sd)
-
-    def ppf(self, q: float) -> np.ndarray:
-        """Return the quantiles at level q."""
-        return np.asarray(self._mean + self._sd * scipy.special.ndtri(q))
-
-    def cdf(self, y: np.ndarray) -> np.ndarray:
-        """Return the probabilities of at most ``y``."""
-        return np.asarray(scipy.special.ndtr((y - self._mean) / self._sd))
-
-    def logcdf(self, y: np.ndarray) -> np.ndarray:
-        """Return the log probabilities of at most ``y``."""
-        return np.asarray(scipy.special.log_ndtr((y - self._mean) / self._sd))
-
-    def logsf(self, y: np.ndarray) -> np.ndarray:
-        """Return the log probabilities of more than ``y``."""
-        return np.asarray(scipy.special.log_ndtr((self._mean - y) / self._sd))
-
-    def logpdf(self, y: np.ndarray) -> np.ndarray:
-        """Return the log densities."""
-        return log_normal(y, self._mean, np.square(self._sd))
-
-    def rvs(self, size: tuple[int, ...], random_state: np.random.Generator) -> np.ndarray:
-        """Draw from each distribution."""
-        return np.asarray(self._mean + self._sd * random_state.standard_normal(size))
-
-
 def mixture(weights: np.ndarray, mean: np.ndarray, sd: np.ndarray, shape: tuple[int, ...]) -> RealRows:
     """Return a mixture (*shape, 1) of normals with unnormalized weights, means and sds (points, B)."""
     kept = np.max(weights, axis=0) > NEGLIGIBLE * np.max(weights)
     share, loc, scale = (np.reshape(values[:, kept], (*shape, 1, -1)) for values in (weights, mean, sd))
-    return RealRows(share / share.sum(axis=-1, keepdims=True), _Normals(loc, scale))
+    return RealRows(share / share.sum(axis=-1, keepdims=True), frozen.norm(loc, scale))
 
 
 class RowsOfCells(ByVariance):

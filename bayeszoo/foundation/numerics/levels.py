@@ -1,7 +1,8 @@
-"""Quantiles of arrays of distribution functions by bracketing."""
+"""Quantiles of arrays of distribution functions: by bracketing, or with the density by Newton steps between bounds."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -40,6 +41,36 @@ def reached(
         low, high = np.where(is_below | is_reached, x, low), np.where(is_above, x, high)
         at_ends = [np.where(is_below, cdf_at_x, at_ends[0]), np.where(is_above, cdf_at_x, at_ends[1])]
     return high
+
+
+def solved(
+    cdf: Callable[[np.ndarray], np.ndarray],
+    pdf: Callable[[np.ndarray], np.ndarray],
+    q: float | np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    start: np.ndarray,
+    is_positive: bool = False,
+) -> np.ndarray:
+    """Return where each continuous distribution function is ``q``, within bounds of its quantile.
+
+    Newton steps in normal scores, of the logarithm of positive numbers; bisection where they leave the bounds.
+    """
+    x, score = start, scipy.special.ndtri(q)
+    for _ in range(STEPS):
+        below = cdf(x)
+        is_far = (np.abs(below - q) > CLOSE) & (high - low > 2 * np.spacing(np.abs(x)))
+        is_far &= (high > TINY) | (not is_positive)
+        if not is_far.any():
+            break
+        low, high = np.where(below < q, x, low), np.where(below > q, x, high)
+        own_score = scipy.special.ndtri(below)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # the density underflows in the tails
+            step = (score - own_score) * np.exp(-own_score * own_score / 2) / (math.sqrt(2 * math.pi) * pdf(x))
+            proposed = x * np.exp(step / x) if is_positive else x + step
+        proposed = np.where((proposed > low) & (proposed < high), proposed, between(low, high))
+        x = np.where(is_far, proposed, x)
+    return x
 
 
 def between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
