@@ -9,7 +9,7 @@ import numpy as np
 
 from bayeszoo.data.inputs.base import Arrays, Layout, Parsed
 from bayeszoo.data.inputs.counts import Outcomes
-from bayeszoo.data.inputs.features.levels import Coding, Feature
+from bayeszoo.data.inputs.features.levels import Coding
 from bayeszoo.data.inputs.labels import (
     Alphabet,
     Coded,
@@ -20,7 +20,7 @@ from bayeszoo.data.inputs.labels import (
     texts_of,
 )
 from bayeszoo.data.inputs.labels import code as coded_of
-from bayeszoo.data.inputs.regression import WithFeatures
+from bayeszoo.data.inputs.regression import Columns, WithFeatures
 from bayeszoo.data.table.table import Column, Table
 from bayeszoo.foundation.named import Options
 
@@ -61,22 +61,13 @@ class ClassRegression(WithFeatures):
     def _outcome(self, column: Column, options: Options, like: Arrays | None) -> Outcomes:
         return Outcomes(alphabet_of(options, like).coded(trimmed(column)).codes)
 
-    def _arrays(
-        self,
-        outcome: list[Column],
-        beside: Mapping[str, Column],
-        features: list[Feature],
-        coding: Coding,
-        missing: str,
-        like: Arrays | None,
-        options: Options,
-    ) -> Parsed:
-        parsed = super()._arrays(outcome, beside, features, coding, missing, like, options)
+    def _arrays(self, columns: Columns, missing: str, like: Arrays | None, options: Options) -> Parsed:
+        parsed = super()._arrays(columns, missing, like, options)
         alphabet = alphabet_of(options, like)
-        if not outcome:
+        if not columns.outcome:
             labels = {} if alphabet.labels is None else {CLASS: label_array(alphabet.labels)}
             return replace(parsed, arrays={**parsed.arrays, **labels})
-        coded, notes = classes_of(outcome[0], parsed.arrays[self.name], alphabet)
+        coded, notes = classes_of(columns.outcome[0], parsed.arrays[self.name], alphabet)
         arrays = {self.name: coded.codes.astype(np.int64), CLASS: label_array(coded.labels)}
         return replace(
             parsed,

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,15 @@ from bayeszoo.data.table.read import different_indexes, has_two_dimensions, is_f
 from bayeszoo.data.table.table import Column, Table, complete, is_text, quoted, shown, to_reals
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.named import Options
+
+
+class Columns(NamedTuple):
+    """Columns as read: of the outcome, none or one; of numbers that belong to it, by their role; of features."""
+
+    outcome: list[Column]
+    beside: Mapping[str, Column]
+    features: list[Feature]
+    coding: Coding
 
 
 @dataclass(frozen=True)
@@ -168,23 +177,15 @@ class WithFeatures(Inputs):
             features = [Feature.read(column, coding, is_named) for column in columns]
         else:
             features = [Feature.read_new(column, coding.levels) for column in columns]
-        parsed = self._arrays(outcome, beside, features, coding, missing, like, options)
+        parsed = self._arrays(Columns(outcome, beside, features, coding), missing, like, options)
         roles = {self.name: target} if target is not None else {}
         roles |= {role: column.name for role, column in beside.items()}
         return replace(parsed, columns={**roles, self.features: ", ".join(coding.features)})
 
-    def _arrays(
-        self,
-        outcome: list[Column],
-        beside: Mapping[str, Column],
-        features: list[Feature],
-        coding: Coding,
-        missing: str,
-        like: Arrays | None,
-        options: Options,
-    ) -> Parsed:
+    def _arrays(self, columns: Columns, missing: str, like: Arrays | None, options: Options) -> Parsed:
         """Convert the columns, drop incomplete rows and add notes; ``like`` are the data of the fit."""
-        columns = [*outcome, *beside.values(), *(feature.column for feature in features)]
+        outcome, beside, features, coding = columns
+        named = [*outcome, *beside.values(), *(feature.column for feature in features)]
         options = {**options, **{role: column.name for role, column in beside.items()}}
         read = [self._outcome(column, options, like) for column in outcome]
         sizes = {role: self.roles[role](column) for role, column in beside.items()}
@@ -192,10 +193,10 @@ class WithFeatures(Inputs):
             self._refuse_together(outcome[0], read[0].values, sizes[self.beside])
         arrays = [*(outcomes.values for outcomes in read), *sizes.values(), *(feature.values for feature in features)]
         is_holed = missing == HOLES
-        values, notes = with_holes(columns, arrays, features) if is_holed else complete(columns, arrays, missing)
-        is_whole = like is None and columns[0].before is None and self.beside not in beside  # not a part
+        values, notes = with_holes(named, arrays, features) if is_holed else complete(named, arrays, missing)
+        is_whole = like is None and named[0].before is None and self.beside not in beside  # not a part
         if is_whole and len(values[0]) > 1 and not np.ptp(values[0]):
-            notes = (*notes, f"{columns[0]} is constant: {self.if_constant}")
+            notes = (*notes, f"{named[0]} is constant: {self.if_constant}")
         of_rows = {self.name: values[0].astype(self.kind)} if outcome else {}
         of_rows |= dict(zip(beside, values[len(outcome) :], strict=False))
         of_features = values[len(outcome) + len(beside) :]
@@ -301,7 +302,8 @@ class WithFeatures(Inputs):
         features, outcome, notes = self._columns(arrays)
         read = [Feature(column, to_reals(column)) for column in features]
         coding = Coding([column.name for column in features])
-        checked = self._arrays(outcome, self._beside_in(arrays), read, coding, missing, None, options or {})
+        columns = Columns(outcome, self._beside_in(arrays), read, coding)
+        checked = self._arrays(columns, missing, None, options or {})
         return replace(checked, notes=(*notes, *checked.notes))
 
     def _beside_in(self, parts: Mapping[str, object], decimal: str = ".") -> dict[str, Column]:

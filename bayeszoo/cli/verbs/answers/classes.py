@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+from cyclopts import Parameter
 
 from bayeszoo.answers.classes.classify import WITHHELD, classify
 from bayeszoo.answers.classes.explain import explain as explained
@@ -35,6 +37,48 @@ from bayeszoo.tools.svm import svm
 
 if TYPE_CHECKING:
     import pandas as pd
+    import xarray as xr
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class DecisionOptions:
+    """How a class is chosen."""
+
+    loss: Annotated[
+        str | None,
+        Parameter(
+            help="Loss matrix, as JSON: a row for each true class, a number for each decision; 0 and 1 by default."
+        ),
+    ] = None
+    reject: Annotated[
+        float | None,
+        Parameter(help="Loss of a rejection; rows whose least expected loss is larger are rejected."),
+    ] = None
+    leave_one_out: Annotated[
+        opt.Flag,
+        Parameter(help="Classify each row of the fit given all other rows; rows whose k-hat is too high are withheld."),
+    ] = False
+    density: Annotated[
+        opt.Flag,
+        Parameter(
+            help="Also print the log density of each row's features, summed over classes (generative classifiers)."
+        ),
+    ] = False
+
+    def made(self, tree: xr.DataTree, new: Data | None) -> pd.DataFrame:
+        """Classify the rows of a fit, or new rows."""
+        return classify(
+            tree,
+            new,
+            loss=_matrix(self.loss),
+            reject=self.reject,
+            leave_one_out=self.leave_one_out,
+            density=self.density,
+        )
+
+
+DECISIONS = DecisionOptions()
 
 
 @by_group
@@ -43,10 +87,7 @@ def classify_command(
     data: opt.NewFile = None,
     /,
     *,
-    loss: str | None = None,
-    reject: float | None = None,
-    leave_one_out: opt.Flag = False,
-    density: opt.Flag = False,
+    decisions: DecisionOptions = DECISIONS,
     explain: opt.AtLeast1 | None = None,
     plot: Path | None = None,
     append: opt.Flag = False,
@@ -59,14 +100,6 @@ def classify_command(
     ----------
     data
         Table of new rows, with or without their outcome; without it the rows of the fit.
-    loss
-        Loss matrix, as JSON: a row for each true class, a number for each decision; 0 and 1 by default.
-    reject
-        Loss of a rejection; rows whose least expected loss is larger are rejected.
-    leave_one_out
-        Classify each row of the fit given all other rows; rows whose k-hat is too high are withheld.
-    density
-        Also print the log density of each row's features, summed over classes (generative classifiers).
     explain
         Print the log odds that each feature gives to the class of this row instead; rows count from 1 (naive_bayes).
     plot
@@ -84,7 +117,7 @@ def classify_command(
     if explain is not None:
         table_of_row = explained(tree, new, row=explain)
         return shown.answer(table_of_row, saved.about(tree), _show_explained, table_of_row)
-    frame = classify(tree, new, loss=_matrix(loss), reject=reject, leave_one_out=leave_one_out, density=density)
+    frame = decisions.made(tree, new)
     in_full = frame
     if append and data is not None and new is not None and shown.output is not None:
         in_full = saved.appended(frame, data, table, [new], shown.output)

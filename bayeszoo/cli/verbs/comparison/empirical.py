@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from cyclopts import Parameter
 
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import terminal
@@ -43,16 +45,43 @@ _STATISTICS = ("mean", "sd", "q025", "median", "q975")
 _MOMENTS = ("plug_in_mean", "plug_in_sd", "mean", "sd")
 
 
+@Parameter(name="*")
+@dataclass(frozen=True)
+class SearchOptions:
+    """Which fields are chosen, and from where the search starts."""
+
+    over: Annotated[
+        str | None,
+        Parameter(help="Comma-separated fields to choose; the climbs start at their values of --set and --prior."),
+    ] = None
+    full: Annotated[
+        opt.Flag,
+        Parameter(
+            help="Also integrate these fields out (one or two positive fields) and compare that posterior with the "
+            "plug-in one."
+        ),
+    ] = False
+    starts: Annotated[
+        int, Parameter(help="Number of climbs from different starts; Monte Carlo EM always uses two.")
+    ] = 8
+    seed: Annotated[opt.Seed, Parameter(help="Seed of these starts, or of the draws.")] = 0
+
+    @property
+    def chosen(self) -> list[str]:
+        """The names of the fields."""
+        return [field.strip() for field in (self.over or "").split(",") if field.strip()]
+
+
+SEARCH = SearchOptions()
+
+
 @by_group
 def empirical_command(
     name: opt.ModelName,
     data: opt.DataFile = None,
     /,
     *,
-    over: str | None = None,
-    full: opt.Flag = False,
-    starts: int = 8,
-    seed: opt.Seed = 0,
+    search: SearchOptions = SEARCH,
     by: opt.By = None,
     as_json: opt.Json = False,
     digits: opt.Digits = None,
@@ -62,20 +91,9 @@ def empirical_command(
     """Choose hyperparameters that maximize the evidence (empirical Bayes).
 
     Where the evidence has no closed form for these data, draws of NUTS choose the fields of the prior.
-
-    Parameters
-    ----------
-    over
-        Comma-separated fields to choose; the climbs start at their values of --set and --prior.
-    full
-        Also integrate these fields out (one or two positive fields) and compare that posterior with the plug-in one.
-    starts
-        Number of climbs from different starts; Monte Carlo EM always uses two.
-    seed
-        Seed of these starts, or of the draws.
     """
     rows = table.read(model := zoo.find(name), data)
-    chosen = [field.strip() for field in (over or "").split(",") if field.strip()]
+    chosen, full = search.chosen, search.full
     start = prior.model(model, rows)
     if full and chosen:
         require_few(start, chosen)
@@ -85,12 +103,12 @@ def empirical_command(
                 "no_closed_form",
             )
     with closing(terminal.TerminalReporter()) as reporter:
-        maximum = empirical_bayes(start, rows, chosen, starts=starts, seed=seed, reporter=reporter)
+        maximum = empirical_bayes(start, rows, chosen, starts=search.starts, seed=search.seed, reporter=reporter)
     point = mackay(start, rows, chosen) if applies(start) and set(chosen) <= set(FIELDS) else None
     integrated = full_bayes(start, rows, chosen, plug_in=maximum) if full and maximum.status == "ok" else None
     described = {
         **document(maximum, rows, point, integrated),
-        "seed": seed,
+        "seed": search.seed,
         "prior": prior.prior,
         "data": {"source": rows.source, "digest": rows.digest},
     }

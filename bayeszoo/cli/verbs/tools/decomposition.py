@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,15 +23,30 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+@Parameter(name="*")
+@dataclass(frozen=True)
+class GroupOptions:
+    """The groups that are compared, and their parts."""
+
+    within: Annotated[
+        str | None, Parameter(help="Column that names the parts (such as departments) of each group.")
+    ] = None
+    before: Annotated[str | None, Parameter(help="The group before the change; by default the first in the table.")] = (
+        None
+    )
+    after: Annotated[str | None, Parameter(help="The group after the change.")] = None
+
+
+GROUPS = GroupOptions()
+
+
 def due_to_command(
     data: opt.TableFile,
     /,
     *,
     by: str,
-    within: str | None = None,
     total: str | None = None,
-    before: str | None = None,
-    after: str | None = None,
+    groups: GroupOptions = GROUPS,
     draws: int = 4000,
     seed: opt.DrawnSeed = None,
     plot: Annotated[Path | None, Parameter(help="Draw the parts as a waterfall here (.png, .svg or .pdf).")] = None,
@@ -43,32 +59,26 @@ def due_to_command(
     ----------
     by
         Column that names the groups, or the periods.
-    within
-        Column that names the parts (such as departments) of each group.
     total
         Instead of rates: a total whose factors are columns, as 'volume * sum(mix * rate)'; sum(...) is over the parts.
-    before
-        The group before the change; by default the first in the table.
-    after
-        The group after the change.
     draws
         Number of posterior draws of shares and rates.
     """
     shown.probe(plot)
     if total is not None:
-        return _of_total(data, total, by, (within, before, after), plot, shown, table)
-    if within is None:
+        return _of_total(data, total, by, groups, plot, shown, table)
+    if groups.within is None:
         hint = "name the parts of each group with --within, or the factors with --total"
         raise InputError("due-to needs the parts of a rate, or a total", "missing_column", hint=hint)
-    options = {"draws": draws, "seed": seed, **table.of_reading()}
-    answer = kitagawa(data, by=by, within=within, before=before, after=after, **options)
+    options = {**asdict(groups), "draws": draws, "seed": seed, **table.of_reading()}
+    answer = kitagawa(data, by=by, **options)
     for line in answer.data.notes:
         terminal.note(f"note: {line}")
     frame = answer.summary
     whole = {
         "total": answer.formula,
         "by": by,
-        "within": within,
+        "within": groups.within,
         "kind": "observed exact, others sampled",
         "draws": answer.before.size,
         "seed": answer.seed,
@@ -83,16 +93,14 @@ def _of_total(
     data: str,
     total: str,
     by: str,
-    parts: tuple[str | None, str | None, str | None],
+    groups: GroupOptions,
     plot: Path | None,
     shown: AnswerOptions,
     table: opt.TableOptions,
 ) -> None:
     """Decompose the change of a total whose factors are columns of numbers: exact, without draws."""
-    within, before, after = parts
-    form = table.of_reading()
-    answer = due_to_of_table(data, total, by=by, within=within, before=before, after=after, **form)
-    whole = {"total": answer.formula, "by": by, "within": within, "kind": answer.kind}
+    answer = due_to_of_table(data, total, by=by, **asdict(groups), **table.of_reading())
+    whole = {"total": answer.formula, "by": by, "within": groups.within, "kind": answer.kind}
     draw = shown.drawn(lambda: plot_due_to(answer), plot)
     shown.answer(answer.summary, whole, _show_total, plot=draw)
 

@@ -11,11 +11,10 @@ import numpy as np
 
 from bayeszoo.data.inputs.base import Arrays, Layout, Parsed
 from bayeszoo.data.inputs.counted import BinaryRegression, CountRegression
-from bayeszoo.data.inputs.features.levels import Coding, Feature
 from bayeszoo.data.inputs.groups.lines import CODE
 from bayeszoo.data.inputs.groups.rows import GROUP, Naming, Request, about_groups, places_of
 from bayeszoo.data.inputs.labels import checked_codes, checked_labels, label_array, texts_of
-from bayeszoo.data.inputs.regression import WithFeatures, free_name
+from bayeszoo.data.inputs.regression import Columns, WithFeatures, free_name
 from bayeszoo.data.table.cells import MISSING
 from bayeszoo.data.table.table import Column, Table, quoted, shown
 from bayeszoo.errors import InputError
@@ -78,21 +77,12 @@ class WithGroups(WithFeatures):
         note = f"no column {shown(usual[0] or GROUP)} names the groups: each row is of a new group"
         return replace(parsed, arrays={**parsed.arrays, **codes}, notes=(*parsed.notes, note))
 
-    def _arrays(
-        self,
-        outcome: list[Column],
-        beside: Mapping[str, Column],
-        features: list[Feature],
-        coding: Coding,
-        missing: str,
-        like: Arrays | None,
-        options: Options,
-    ) -> Parsed:
+    def _arrays(self, columns: Columns, missing: str, like: Arrays | None, options: Options) -> Parsed:
         """Give the groups numbers as they first occur in the rows that are kept, of new rows as in the fit."""
-        parsed = super()._arrays(outcome, beside, features, coding, missing, like, options)
-        if GROUP not in beside:
+        parsed = super()._arrays(columns, missing, like, options)
+        if GROUP not in columns.beside:
             return parsed
-        column, places = beside[GROUP], parsed.arrays[GROUP].astype(np.int64)
+        column, places = columns.beside[GROUP], parsed.arrays[GROUP].astype(np.int64)
         names = _first_places(column)[1]
         kept, first = np.unique(places, return_index=True)
         groups = [names[place] for place in kept[np.argsort(first)].tolist()]
