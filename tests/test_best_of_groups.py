@@ -115,6 +115,17 @@ def test_of_groups_that_tie_none_is_the_best():
     assert own["loss_group"] == 3 / 8  # 0 while another is 1
 
 
+def test_a_loss_that_no_draw_has_is_not_certain():
+    rng = np.random.default_rng(0)
+    low, high = rng.normal(0, 1, (4, 500)), rng.normal(9, 1, (4, 500))
+    row = by_draws(low, high)
+    assert row["loss_group"] == 0
+    true = integrate.quad(lambda d: d * stats.norm(-9, np.sqrt(2)).pdf(d), 0, 30)[0]
+    assert true < row["loss_group_mcse"] < 0.01
+    both = by_draws(np.zeros((4, 500)), np.zeros((4, 500)))  # point masses that tie in all draws
+    assert both["loss_group"] == 0
+
+
 GROUPS = {"group": list("abc"), "successes": [12, 30, 17], "trials": [80, 150, 60]}
 
 
