@@ -1,6 +1,7 @@
 """The page with sliders holds the numbers of the closed form, for each prior and number of rows."""
 
 import html
+import itertools
 import json
 import re
 from base64 import b64decode
@@ -14,10 +15,12 @@ import bayeszoo as bz
 from bayeszoo.model.base import fields_of
 from bayeszoo.report.explore import em as steps
 from bayeszoo.report.explore import page as pages
+from bayeszoo.report.explore.answers import NEXT_ROW
 from tests.refusals import raises
 
 COIN, NORMAL = bz.find("beta_bernoulli"), bz.find("normal_gamma")
 TOSSES = [1, 0, 1, 1, 0, 0, 1]
+OF_PARAMETERS = ("mean", "sd", "q025", "q975", "map")  # in the order in which the script reads them
 
 
 @pytest.fixture(autouse=True)
@@ -38,12 +41,24 @@ def schools():
         return pages.tables(kind(m0=0, s0=10, t0=5), bz.read(kind, SCHOOLS))
 
 
+def unpacked(content):
+    """Yield the places of the sliders, the number of rows, and the numbers that the page's script shows for them."""
+    width = 1 + len(OF_PARAMETERS) * len(content["names"]) + len(NEXT_ROW)
+    numbers = np.frombuffer(b64decode(content["numbers"]), "<f8").reshape(-1, len(content["counts"]), width)
+    heads = ["log_evidence", *(f"{key}[{name}]" for name in content["names"] for key in OF_PARAMETERS)]
+    heads += [f"next {key}" for key in NEXT_ROW]
+    places = itertools.product(*(range(len(field["values"])) for field in content["fields"]))
+    for place, by_count in zip(places, numbers, strict=True):
+        for count, row in zip(content["counts"], by_count, strict=True):
+            yield place, count, dict(zip(heads, row.tolist(), strict=True))
+
+
 def test_every_place_of_the_sliders_has_the_numbers_of_beta_distributions():
     content = pages.tables(COIN(a=2, b=1), bz.read(COIN, TOSSES))
     fields = {field["name"]: field["values"] for field in content["fields"]}
     assert content["counts"] == list(range(8))
     assert [field["values"][field["start"]] for field in content["fields"]] == [2.0, 1.0]
-    every = list(pages.unpacked(content))
+    every = list(unpacked(content))
     assert len(every) == 5 * 5 * 8
     for (i, j), n, numbers in every[::7]:
         a, b = fields["a"][i], fields["b"][j]
@@ -79,7 +94,7 @@ def test_two_parameters_have_their_marginals():
     assert [field["name"] for field in content["fields"]] == list(fields_of(model))
     fits = {
         tuple(place): numbers
-        for place, n, numbers in pages.unpacked(content)
+        for place, n, numbers in unpacked(content)
         if n == 3 and place in {(1, 1, 1, 1), (2, 1, 1, 1)}
     }
     moved = model.replaced(mu0=content["fields"][0]["values"][2])
@@ -94,7 +109,7 @@ def test_two_parameters_have_their_marginals():
 def test_groups_of_a_hierarchy_are_those_of_the_exact_fit(schools):
     kind = bz.find("normal_means")
     groups = np.frombuffer(b64decode(schools["groups"]), "<f8").reshape(3, 3, 3, 4, 3, 3)
-    answers = {(tuple(place), n): numbers for place, n, numbers in pages.unpacked(schools)}
+    answers = {(tuple(place), n): numbers for place, n, numbers in unpacked(schools)}
     assert schools["raw"] == {"name": "theta", "labels": ["A", "B", "C"], "estimates": SCHOOLS["y"]}
     for place, n in (((1, 1, 1), 3), ((0, 2, 1), 2)):
         fields = {f["name"]: f["values"][i] for f, i in zip(schools["fields"], place, strict=True)}

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bayeszoo.comparison.compare import Withheld, in_one_table, names_of, require_same_data
 from bayeszoo.errors import InputError
-from bayeszoo.foundation.process.printable import escaped_lines
 from bayeszoo.foundation.process.writing import require_writable, write_text
 from bayeszoo.report import checks, densities, groups, provenance, sampler, verdict
 from bayeszoo.report.blocks import Folded, Section, Skipped, skipping
 from bayeszoo.report.families import screens
-from bayeszoo.report.safe import allowed, script_safe
+from bayeszoo.report.safe import assets, script_safe, template
 from bayeszoo.results.matched import matched
 from bayeszoo.results.stored import Fit, is_by_group
 from bayeszoo.results.summary import best, document
 from bayeszoo.tools.references.benchmark import Benchmark
 
 if TYPE_CHECKING:
-    import jinja2
     import pandas as pd
     import xarray as xr
 
@@ -123,7 +119,8 @@ def page(fits: Sequence[Fit], refused: Sequence[Withheld] = (), reporter: Report
 
 def _filled(parts: Mapping[str, object]) -> str:
     """Return the page with its parts filled in."""
-    return _template().render(**{**parts, "numbers": script_safe(parts["numbers"])}, **_assets())
+    filled = {**parts, "numbers": script_safe(parts["numbers"])}
+    return template("report.html.j2").render(**filled, **assets("report.css", "report.js"))
 
 
 def _estimates(named: verdict.Named, main: str, frame: pd.DataFrame | None) -> Section:
@@ -168,33 +165,3 @@ def _sections(
                 yield section
     if left_out:
         yield Section("not-here", "What is not here", [Folded("Parts left out, with reasons", left_out)])
-
-
-# The template
-
-
-@lru_cache(maxsize=1)
-def _template() -> jinja2.Template:
-    import jinja2
-
-    options: dict[str, Any] = {"undefined": jinja2.StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
-    loader = jinja2.PackageLoader("bayeszoo.report", "templates")
-    options |= {"autoescape": True, "finalize": _visible}
-    return jinja2.Environment(loader=loader, **options).get_template("report.html.j2")
-
-
-def _visible(value: object) -> Any:
-    """Return text without invisible characters; markup and numbers are not changed."""
-    return escaped_lines(value) if type(value) is str else value
-
-
-@lru_cache(maxsize=1)
-def _assets() -> dict[str, Any]:
-    """Return the style and the script of the page, and the security policy that allows them alone."""
-    from markupsafe import Markup
-
-    folder = resources.files("bayeszoo.report") / "templates"
-    style, script = ((folder / name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
-    policy = f"default-src 'none'; style-src {allowed(style)}; script-src {allowed(script)}; img-src data:"
-    policy += "; base-uri 'none'; form-action 'none'"
-    return {"style": Markup(style), "script": Markup(script), "policy": policy}

@@ -6,14 +6,11 @@ Curves are stored to 1/255 of their peaks, numbers in full.
 
 from __future__ import annotations
 
-import base64
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -26,13 +23,10 @@ from bayeszoo.foundation.process.writing import require_writable, write_text
 from bayeszoo.model.base import Model
 from bayeszoo.model.fields import Hyperparameter, hyperparameters
 from bayeszoo.report.explore import em
-from bayeszoo.report.explore.answers import NEXT_ROW, Answer, Answers, ByClosedForm, answers_of
+from bayeszoo.report.explore.answers import Answer, Answers, ByClosedForm, answers_of
 from bayeszoo.report.explore.packing import base64_of, packed
 from bayeszoo.report.provenance import notation
-from bayeszoo.report.safe import allowed, script_safe
-
-if TYPE_CHECKING:
-    import jinja2
+from bayeszoo.report.safe import assets, script_safe, template
 
 STEPS = {1: 33, 2: 13, 3: 7, 4: 5}
 """Places of each slider of the prior, by the number of fields."""
@@ -51,7 +45,6 @@ EXPLORED = (
     "gaussian_mixture",
 )
 """Models of the zoo that have a page."""
-_PER_PARAMETER = ("mean", "sd", "q025", "q975", "map")
 
 
 @dataclass(frozen=True)
@@ -150,7 +143,7 @@ def page(model: Model, rows: Data, reporter: Reporter) -> str:
         "notation": _shown(notation(type(model))),
         "content": script_safe(content),
     }
-    return _template().render(**parts, **_assets(script))
+    return template("explore.html.j2").render(**parts, **assets("explore.css", "explore_common.js", script))
 
 
 def _shown(text: str) -> str:
@@ -265,37 +258,3 @@ def _packed(curves: np.ndarray) -> tuple[str, str]:
     finite = np.where(np.isfinite(curves), curves, 0.0)
     peaks = finite.max(axis=1)
     return packed(finite / np.where(peaks > 0, peaks, 1.0)[:, None]), base64_of(peaks.astype("<f8"))
-
-
-def unpacked(content: dict[str, Any]) -> Iterator[tuple[tuple[int, ...], int, dict[str, float]]]:
-    """Yield the places of the sliders, the number of rows, and the numbers that the page's script shows for them."""
-    width = 1 + len(_PER_PARAMETER) * len(content["names"]) + len(NEXT_ROW)
-    numbers = np.frombuffer(base64.b64decode(content["numbers"]), "<f8").reshape(-1, len(content["counts"]), width)
-    heads = ["log_evidence", *(f"{key}[{name}]" for name in content["names"] for key in _PER_PARAMETER)]
-    heads += [f"next {key}" for key in NEXT_ROW]
-    places = itertools.product(*(range(len(field["values"])) for field in content["fields"]))
-    for place, by_count in zip(places, numbers, strict=True):
-        for count, row in zip(content["counts"], by_count, strict=True):
-            yield place, count, dict(zip(heads, row.tolist(), strict=True))
-
-
-@lru_cache(maxsize=1)
-def _template() -> jinja2.Template:
-    import jinja2
-
-    loader = jinja2.PackageLoader("bayeszoo.report", "templates")
-    environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
-    return environment.get_template("explore.html.j2")
-
-
-@lru_cache(maxsize=2)
-def _assets(script_file: str) -> dict[str, Any]:
-    """Return the style and the script, and the security policy that allows them alone."""
-    from markupsafe import Markup
-
-    folder = resources.files("bayeszoo.report") / "templates"
-    files = ("explore.css", "explore_common.js", script_file)
-    style, *scripts = ((folder / name).read_text(encoding="utf-8") for name in files)
-    script = "\n".join(scripts)
-    policy = f"default-src 'none'; style-src {allowed(style)}; script-src {allowed(script)}; base-uri 'none'"
-    return {"style": Markup(style), "script": Markup(script), "policy": policy}
