@@ -17,7 +17,9 @@ from bayeszoo.families.mixtures.sticks import Sticks
 from bayeszoo.fit import default_method
 from bayeszoo.inference.engine.partitions import number_of_partitions, partitions
 from bayeszoo.inference.methods.enumeration import Enumeration, enumerate_posterior
+from bayeszoo.model.density import log_density
 from bayeszoo.report.families.profile import of_clusters
+from bayeszoo.results.stored import Fit
 from tests.blocks import candidate_gap, divergence_error, expectation_error, stationary_gap
 from tests.refusals import raises
 
@@ -304,10 +306,26 @@ def test_clusters_are_counted_without_labels():
 def test_the_density_of_a_row_is_that_of_the_exact_predictive():
     model = DP(K=4, alpha=0.8, kappa0=0.5, Psi0=0.5)
     tree = bz.fit(model, PATH, "enumerate", seed=1)
-    known = bz.row_density(tree, {"x": [0.1, 5.1, 20.0]})
-    exact = np.exp(enumerate_posterior(model, PATH).log_predictive({"x": [0.1, 5.1, 20.0]}))
+    known = bz.row_density(tree, {"x": [0.1, 5.1]})
+    exact = np.exp(enumerate_posterior(model, PATH).log_predictive({"x": [0.1, 5.1]}))
     assert np.all(np.abs(known["density"] - exact) < 5 * known["mcse"])
     assert np.all(known["q025"] < known["q975"])
+
+
+def test_a_density_that_few_draws_carry_is_withheld():
+    """Far from the rows the density is that of a new cluster, a Student t, of which the draws hold hardly any."""
+    model = DP(K=4, alpha=0.8, kappa0=0.5, Psi0=0.5)
+    tree, places = bz.fit(model, PATH, "enumerate", seed=1), {"x": [0.1, 200.0]}
+    N, freedom = len(PATH["x"]), float(model.nu0)
+    scale = math.sqrt(0.5 * (1 + 1 / 0.5) / freedom)
+    least = 0.8 / (N + 0.8) * stats.t(freedom, loc=float(np.ravel(model.m0)[0]), scale=scale).pdf(200.0)
+    law = model.law(Fit(tree).draws(), Fit(tree).like, bz.read(model, places))
+    values = np.exp(log_density(law, np.array(places["x"])[:, None]))
+    assert values.mean(axis=(0, 1))[1] < least / 10  # the average of the draws, by many of its errors
+    known = bz.row_density(tree, places)
+    assert known["density"].isna().tolist() == [False, True]
+    assert known.loc[2, ["mcse"]].isna().all()
+    assert known["withheld"].str.startswith("density").tolist() == [False, True]
 
 
 def test_estimates_by_a_maximum_are_refused():

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _MOST_NAMED = 5
+FAR_FROM_DRAWS = "too far from the draws, few of which carry the mean"
+"""Why the mean of a density, or of a probability given a row, is withheld."""
 
 
 def moment_columns(known: Moments, quantiles: Quantiles | None = None) -> dict[str, np.ndarray]:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import scipy
 
+from bayeszoo.answers.averages import log_means
+from bayeszoo.answers.columns import FAR_FROM_DRAWS, with_reasons
 from bayeszoo.answers.judged import (
     Part,
     answering,
@@ -290,8 +292,9 @@ def row_density(tree: xr.DataTree, new_data: object = None, **options: Any) -> p
     pandas.DataFrame
         One row per row: ``density``, the posterior predictive density, its Monte Carlo standard error ``mcse``, and
         ``q025``, ``median``, ``q975`` of the density as the parameters vary, with their errors ``mcse_q025`` and so on,
-        all per unit of each column. A point estimate has the density alone. If parameters of an approximation are off,
-        rows are NaN where draws of the posterior do not agree; the column ``withheld`` says so.
+        all per unit of each column. A point estimate has the density alone. The density is NaN at places so far from
+        the draws that few of them carry its mean (Pareto k-hat above `k_hat_limit`), and, if parameters of an
+        approximation are off, where draws of the posterior do not agree; the column ``withheld`` says so.
 
     Raises
     ------
@@ -313,11 +316,15 @@ def row_density(tree: xr.DataTree, new_data: object = None, **options: Any) -> p
 def _densities(fit: Fit, data: Data) -> pd.DataFrame:
     model = fit.model
     assert isinstance(model, Observable)
-    logs = log_density(model.law(fit.draws(), fit.like, data), model.inputs.outcome(data))
-    values = np.exp(np.asarray(logs))
-    columns = {"density": values.mean(axis=(0, 1)), "mcse": diagnostics.mcse(values), _SPREAD: values.std(axis=(0, 1))}
+    logs = np.asarray(log_density(model.law(fit.draws(), fit.like, data), model.inputs.outcome(data)))
+    values = np.exp(logs)
+    log_mean, relative_error = log_means(logs)
+    density = np.exp(log_mean)
+    mcse = np.full(len(density), np.nan) if fit.kind == "point estimate" else density * relative_error
+    columns = {"density": density, "mcse": mcse, _SPREAD: values.std(axis=(0, 1))}
     quantiles = Quantiles.of_draws(values)
-    return by_row(columns | quantiles.values | quantiles.columns(), data)
+    frame = by_row(columns | quantiles.values | quantiles.columns(), data)
+    return with_reasons(frame, np.where(np.isnan(density), f"density: {FAR_FROM_DRAWS}", "").astype(object))
 
 
 def _judged_densities(fit: Fit, own: pd.DataFrame, reference: pd.DataFrame) -> pd.DataFrame:
