@@ -9,9 +9,12 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import bayeszoo as bz
-from bayeszoo.answers.latent.assign import Assignments, Latents, assign, assignments
+from bayeszoo.answers.averages import Average
+from bayeszoo.answers.latent.assign import _of_new_rows, assign, assignments
+from bayeszoo.answers.latent.assigned import Assignments, Latents
 from bayeszoo.cli.saved import as_csv
 from bayeszoo.data.inputs import Real
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
@@ -55,6 +58,32 @@ def tree_of(params, y=Y, kind="exact", checks=None, K=None):
 
 
 # Numbers
+
+
+def test_further_rows_weigh_the_draws():
+    """Each draw counts as much as the density that it gives the row: here of a latent number, by SciPy's Student t."""
+    rng, y, nu = np.random.default_rng(3), np.array([0.4, 3.0]), 4.0
+    params = {"mu": rng.normal(0, 1, (4, 500)), "lam": rng.gamma(8, 1 / 8, (4, 500))}
+    mu, lam = (values[..., None] for values in params.values())
+    density = stats.t.pdf(y, nu, mu, lam**-0.5)
+    latent = (nu + 1) / (nu + lam * np.square(y - mu))
+    expected = np.sum(density * latent, axis=(0, 1)) / np.sum(density, axis=(0, 1))
+    model = bz.find("student_t")(nu=nu)
+    found = _of_new_rows(model, params, bz.read(model, y))
+    np.testing.assert_allclose(found.mean, expected, atol=1e-3)
+    assert np.all(np.abs(latent.mean(axis=(0, 1)) - expected) > 4 * found.mcse)
+
+
+def test_a_further_row_that_few_draws_carry_is_withheld():
+    """Not so one whose component all draws agree on, however they are weighed."""
+    rng = np.random.default_rng(4)
+    p = np.stack([rng.uniform(0, 1, (4, 500, 2)), rng.uniform(0.995, 1, (4, 500, 2))], axis=2)[..., 0]
+    held = np.stack([p, 1 - p], axis=-1)
+    weights = Average("sampled").without(-8 * rng.standard_t(2, (4, 500, 2)))
+    assert not weights.is_known.any()
+    known, _ = Assignments.of_weighed(held, weights)
+    assert known.is_known.tolist() == [False, True]
+    assert known.mcse[1, 0] >= np.ptp(p[..., 1])
 
 
 @pytest.mark.parametrize("chunk", [2**18, 1, 50])

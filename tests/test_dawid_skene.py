@@ -8,6 +8,7 @@ from scipy import stats
 from scipy.special import gammaln, logsumexp
 
 import bayeszoo as bz
+from bayeszoo.answers.latent.assign import assignments
 from bayeszoo.inference.methods import em
 from bayeszoo.inference.methods.enumeration import enumerate_posterior
 from bayeszoo.results.stored import Fit
@@ -62,16 +63,46 @@ def log_marginal(counts, alpha):
     return float(law.logpmf(counts.astype(int))) - coefficient(counts) if counts.sum() else 0.0
 
 
+PRIOR = {"alpha": [0.8, 1.5], "eta": 0.6, "stay": 3}
+
+
+def log_joint_of(z, table):
+    """Log joint density of classes and of the ratings of items, (items, raters, labels), parameters integrated out."""
+    own = log_marginal(np.bincount(z, minlength=2), np.array([0.8, 1.5]))
+    for k, j in itertools.product(range(2), range(table.shape[1])):
+        own += log_marginal(table[np.array(z) == k, j].sum(axis=0), 0.6 + 3 * np.eye(2)[k])
+    return own
+
+
 def test_evidence_is_a_sum_of_dirichlet_multinomials():
-    rows, model, terms = data(), DAWID(K=2, alpha=[0.8, 1.5], eta=0.6, stay=3), []
+    rows, model, terms = data(), DAWID(K=2, **PRIOR), []
     for z in itertools.product(range(2), repeat=3):
-        own = log_marginal(np.bincount(z, minlength=2), np.array([0.8, 1.5]))
-        for k, j in itertools.product(range(2), range(3)):
-            counts = rows["counts"][np.array(z) == k, j].sum(axis=0)
-            own += log_marginal(counts, 0.6 + 3 * np.eye(2)[k])
-        assert model.log_joint(np.array([z]), rows)[0] == pytest.approx(own, rel=1e-12)
-        terms.append(own)
+        terms.append(log_joint_of(z, rows["counts"]))
+        assert model.log_joint(np.array([z]), rows)[0] == pytest.approx(terms[-1], rel=1e-12)
     assert enumerate_posterior(model, rows).log_evidence == pytest.approx(logsumexp(terms), rel=1e-12)
+
+
+def test_the_class_of_a_new_item_is_a_sum_over_the_classes_of_all_items():
+    """The ratings of the new item tell about the raters too: draws without weights are off by many errors."""
+    rows, model = data(), DAWID(K=2, **PRIOR)
+    tree = bz.fit(model, rows, "enumerate", seed=1)
+    new = {"item": ["s"] * 4, "rater": ["ann", "ann", "bob", "cy"], "label": ["yes", "yes", "no", "no"]}
+    read = bz.read(model, new, new=True, like=rows)
+    table = np.concatenate([rows["counts"], read["counts"]])
+    every = [*itertools.product(range(2), repeat=4)]
+    terms = np.array([log_joint_of(z, table) for z in every])
+    exact = np.exp(logsumexp(terms[[z[3] == 1 for z in every]]) - logsumexp(terms))
+    frame = bz.assign(tree, new)
+    p, error = frame["p[yes]"].item(), frame["mcse[yes]"].item()
+    assert abs(p - exact) < 4 * error
+    unweighed = assignments(model, Fit(tree).draws(), read)
+    assert abs(unweighed.probability[0, 1] - exact) > 6 * unweighed.mcse[0, 1]
+    item = {name: values[:3] for name, values in TABLE.items()}  # a row of the fit is not seen twice
+    again = bz.assign(tree)["p[yes]"].iloc[0]
+    of_fit = np.array([log_joint_of(z, rows["counts"]) for z in itertools.product(range(2), repeat=3)])
+    first = np.exp(logsumexp(of_fit[4:]) - logsumexp(of_fit))
+    assert again == pytest.approx(first, abs=0.03)
+    assert bz.assign(tree, item)["p[yes]"].item() != again
 
 
 @pytest.mark.parametrize(("raters", "p"), [(1, 0.6), (5, 0.7), (9, 0.55)])

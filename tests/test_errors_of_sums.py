@@ -15,7 +15,7 @@ from bayeszoo.answers.averages import error_of_sum, log_means
 from bayeszoo.answers.checks.residuals import _kolmogorov
 from bayeszoo.answers.classes.classify import WITHHELD
 from bayeszoo.answers.classes.scores import scored
-from bayeszoo.answers.latent.assign import Assignments
+from bayeszoo.answers.latent.assigned import Assignments
 from bayeszoo.comparison import held_out_rows
 from bayeszoo.report.families.classes import score_rows
 

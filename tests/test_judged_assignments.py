@@ -7,7 +7,8 @@ from sklearn.metrics.cluster import contingency_matrix
 
 import bayeszoo as bz
 from bayeszoo.answers import judged
-from bayeszoo.answers.latent.assign import Assignments, _agreement, probabilities_agree
+from bayeszoo.answers.latent.assign import _agreement, probabilities_agree
+from bayeszoo.answers.latent.assigned import Assignments
 from bayeszoo.errors import Caution, Untrustworthy
 from bayeszoo.inference import reference
 from bayeszoo.inference.methods import vb

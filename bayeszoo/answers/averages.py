@@ -166,14 +166,18 @@ class LeftOut:
 
     def error(self, values: np.ndarray) -> np.ndarray:
         """Return the Monte Carlo error of the mean, or what halving the grid changes."""
-        mean = self.mean(values)
         if self.of_half is not None:
-            return np.abs(mean - np.sum(_with_axes(np.exp(self.of_half), values) * values, axis=(0, 1)))
-        size = values.shape[0] * values.shape[1]  # influence: how far each draw moves the mean, to first order
-        influence = size * _with_axes(np.exp(self.log_weights), values) * (values - mean)
+            of_half = np.sum(_with_axes(np.exp(self.of_half), values) * values, axis=(0, 1))
+            return np.abs(self.mean(values) - of_half)
+        influence = self.influence(values)
         alike = np.ptp(influence, axis=(0, 1)) <= _ROUNDING * np.max(np.abs(values), axis=(0, 1))
         error = diagnostics.mcse(influence)
         return np.where(alike, 0.0, _with_axes(self.inflation, error) * error)
+
+    def influence(self, values: np.ndarray) -> np.ndarray:
+        """Return how far each draw (chain, draw, rows, ...) moves the mean, to first order, times their number."""
+        size = values.shape[0] * values.shape[1]
+        return np.asarray(size * _with_axes(np.exp(self.log_weights), values) * (values - self.mean(values)))
 
     def log_mean(self, log_p: np.ndarray) -> np.ndarray:
         """Return the logs of means of probabilities or densities (chain, draw, rows, ...)."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy
 
-from bayeszoo.answers.columns import with_reasons
+from bayeszoo.answers.averages import Average
+from bayeszoo.answers.columns import FAR_FROM_DRAWS, with_reasons
 from bayeszoo.answers.judged import (
     FAR,
     Agreement,
@@ -22,6 +23,7 @@ from bayeszoo.answers.judged import (
     reference_of,
     refuse,
 )
+from bayeszoo.answers.latent.assigned import Assignments, Latents
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.foundation import diagnostics
@@ -30,6 +32,9 @@ from bayeszoo.inference.labels.align import flat, in_chunks
 from bayeszoo.inference.labels.symmetry import is_symmetric, numbered_as, pattern_of
 from bayeszoo.inference.labels.symmetry import labelled as aligned
 from bayeszoo.model.capabilities import Latent, exchangeable_axis
+from bayeszoo.model.capabilities.observable import row_axes
+from bayeszoo.model.capabilities.sequential import Sequential
+from bayeszoo.model.density import log_rows
 from bayeszoo.results.caveats import next_step
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import components_withheld
@@ -57,77 +62,6 @@ def rows_asked(fit: Fit, new_data: object, options: Options, quantity: str = "co
     return data
 
 
-@dataclass(frozen=True, eq=False)
-class Assignments:
-    """The mean over draws of the probability of each row's component, and its Monte Carlo error, shape (rows, K).
-
-    The errors of the expected loss, shape (rows,), and of its sum are for the chosen labels. The probability is NaN if
-    the row is impossible under all components at some draw; the errors of a point estimate are NaN.
-    """
-
-    probability: np.ndarray
-    mcse: np.ndarray
-    mcse_expected_loss: np.ndarray
-    mcse_expected_errors: float
-
-    @property
-    def label(self) -> np.ndarray:
-        """The most probable component, counted from 0, shape (rows,), which has the smallest expected 0-1 loss.
-
-        Ties go to the first; the label is meaningless if the probabilities are NaN.
-        """
-        return np.argmax(self.probability, axis=1)
-
-    @classmethod
-    def of_draws(cls, held: np.ndarray) -> Assignments:
-        """Average the probabilities (chain, draw, rows, K) of draws, or of batches of draws."""
-        mean = held.mean(axis=(0, 1))
-        label = np.argmax(mean, axis=1)
-        losses = np.sum(held, axis=3, where=np.arange(mean.shape[1]) != label[:, None])
-        possible = ~np.isnan(mean).any(axis=1)
-        total = losses[..., possible].sum(axis=2, keepdims=True)
-        return cls(mean, diagnostics.mcse(held), diagnostics.mcse(losses), float(diagnostics.mcse(total)[0]))
-
-    @property
-    def impossible(self) -> np.ndarray:
-        """Which rows are impossible under all components, shape (rows,)."""
-        return np.isnan(self.probability).any(axis=1)
-
-    @property
-    def expected_loss(self) -> np.ndarray:
-        """The probability that the label is wrong, shape (rows,)."""
-        others = np.arange(self.probability.shape[1]) != self.label[:, None]
-        return np.sum(self.probability, axis=1, where=others)
-
-    def only(self, shown: np.ndarray) -> Assignments:
-        """Return the assignments with NaN for rows that are not ``shown``."""
-        probability, mcse = (np.where(shown[:, None], values, np.nan) for values in (self.probability, self.mcse))
-        of_loss = np.where(shown, self.mcse_expected_loss, np.nan)
-        return replace(self, probability=probability, mcse=mcse, mcse_expected_loss=of_loss)
-
-    @property
-    def expected_errors(self) -> float:
-        """The expected number of wrong labels among possible rows."""
-        return float(self.expected_loss[~self.impossible].sum())
-
-
-@dataclass(frozen=True, eq=False)
-class Latents:
-    """Posterior mean of each row's latent number and its Monte Carlo standard error, of shape (rows,).
-
-    ``sd_of_means`` is the standard deviation over draws of its mean given the parameters, without its variance given
-    the parameters. It and the error are NaN for a point estimate.
-    """
-
-    mean: np.ndarray
-    sd_of_means: np.ndarray
-    mcse: np.ndarray
-
-    def only(self, shown: np.ndarray) -> Latents:
-        """Return the means with NaN for rows that are not ``shown``."""
-        return Latents(*(np.where(shown, values, np.nan) for values in (self.mean, self.sd_of_means, self.mcse)))
-
-
 def assign(tree: xr.DataTree, new_data: object = None, **options: Any) -> pd.DataFrame:
     """Say which component each row belongs to, from a fit.
 
@@ -149,14 +83,16 @@ def assign(tree: xr.DataTree, new_data: object = None, **options: Any) -> pd.Dat
         ...: its Monte Carlo standard error (NaN for a point estimate).
         ``attrs["expected_errors"]`` is the expected number of rows with a wrong label, and ``mcse_expected_errors`` its
         error. A row that is impossible under all components at some draw, such as a document with a word of estimated
-        probability 0, is NaN; ``attrs["impossible"]`` lists these rows. If parameters of an approximation are off, rows
-        are NaN where draws of the posterior do not agree, and the column ``withheld`` says so. For a numeric latent
+        probability 0, is NaN; ``attrs["impossible"]`` lists these rows. Further rows that few draws carry are NaN, and,
+        if parameters of an approximation are off, rows where draws of the posterior do not agree; the column
+        ``withheld`` says so. For a numeric latent
         variable the columns are ``mean``, ``sd_of_means`` (over draws, of its mean given the parameters) and
         ``mcse_mean``.
 
     Notes
     -----
-    A point estimate is plugged in: its probabilities ignore the uncertainty of the parameters.
+    A point estimate is plugged in: its probabilities ignore the uncertainty of the parameters. Draws are weighed by the
+    density that they give a further row, which tells about the parameters too; not so for the rows of a series.
 
     Raises
     ------
@@ -181,15 +117,47 @@ def assign(tree: xr.DataTree, new_data: object = None, **options: Any) -> pd.Dat
             f"{model.name} has no latent variable of each row", "no_latent_variable", hint="see `bayeszoo list`"
         )
     data = rows_asked(fit, new_data, options)
-    own = assignments(model, fit.draws(), data)
-    if not is_judged(fit):
-        return _frame(model, data, own)
-    agreement = _agreement(fit, own, assignments(model, numbered_reference(fit, model, _ANSWER), data))
-    frame = _frame(model, data, own.only(agreement.shown), agreement.shown)
+    average = _of_new_rows if new_data is not None and fit.kind != "point estimate" else assignments
+    own = average(model, fit.draws(), data)
+    agreement = None
+    if is_judged(fit):
+        agreement = _agreement(fit, own, average(model, numbered_reference(fit, model, _ANSWER), data))
+    agrees = own.is_known if agreement is None else agreement.shown
+    shown = own.is_known & agrees
+    frame = _frame(model, data, own.only(shown), shown)
     columns = "probabilities" if isinstance(own, Assignments) else "mean"
-    frame = with_reasons(frame, np.where(agreement.shown, "", f"{columns}: {FAR}").astype(object))
-    frame.attrs["judged"] = agreement.line
+    reasons = np.select([~own.is_known, ~agrees], [f"{columns}: {FAR_FROM_DRAWS}", f"{columns}: {FAR}"], "")
+    frame = with_reasons(frame, reasons.astype(object))
+    if agreement is not None:
+        frame.attrs["judged"] = agreement.line
     return frame
+
+
+def _of_new_rows(model: Latent, params: Params, data: Data) -> Assignments | Latents:
+    """Average the latent variables' distribution given rows that the draws (chain, draw, ...) have not seen.
+
+    A further row tells about the parameters too, above all if the fit has few rows: as in `classify`, each draw is
+    weighed by the density that it gives the row. Rows that depend on each other, and those with parameters of their
+    own, are averaged without weights.
+    """
+    if isinstance(model, Sequential) or row_axes(model) or log_rows(model, _first(params), data) is None:
+        return assignments(model, params, data)
+    leading, draws, average = np.shape(next(iter(params.values())))[:2], flat(params), Average("sampled", draws=params)
+    total, cells = model.inputs.size(data), np.size(model.component_probabilities(_first(params), data))
+    step = max(1, _HELD * total // (math.prod(leading) * max(cells, 1)))
+    parts, moved = list[Any](), np.zeros(leading)
+    for block in np.split(np.arange(total), range(step, total, step)):
+        rows = model.inputs.reordered(data, block)
+        values = np.concatenate([values for _, values in in_chunks(model, draws, rows)])
+        log_p = np.asarray(log_rows(model, draws, rows)).reshape(*leading, len(block))
+        kind = Assignments if values.ndim == 3 else Latents
+        part, moved_here = kind.of_weighed(values.reshape(*leading, *values.shape[1:]), average.without(-log_p))
+        parts, moved = [*parts, part], moved + moved_here
+    return kind.together(parts, float(diagnostics.mcse(moved[..., None])[0]))
+
+
+def _first(params: Params) -> dict[str, np.ndarray]:
+    return {name: values[:1, 0] for name, values in params.items()}
 
 
 def numbered_reference(fit: Fit, model: Latent, answer: str) -> Params:
@@ -277,7 +245,7 @@ def assignments(
     mean, mcse = held.mean(axis=0), diagnostics.mcse(of_chains)
     total = chains * draws
     variance = (squares / total - np.square(mean - origin)) * (total / (total - 1) if total > 1 else np.nan)
-    return Latents(mean, np.sqrt(np.maximum(variance, 0.0)), mcse)
+    return Latents(mean, np.sqrt(np.maximum(variance, 0.0)), mcse, np.ones(len(mean), dtype=bool))
 
 
 def _batches(chains: int, draws: int, cells: int) -> int:

@@ -22,13 +22,13 @@ from bayeszoo.answers.judged import (
     without_of_all,
 )
 from bayeszoo.answers.latent.assign import (
-    Assignments,
     assignments,
     labelled,
     numbered_reference,
     probabilities_agree,
     rows_asked,
 )
+from bayeszoo.answers.latent.assigned import Assignments
 from bayeszoo.answers.series.levels import LEVELS, decoded
 from bayeszoo.answers.series.tables import frame_of, sequences, times_of, whole_number
 from bayeszoo.data.read import Data, read

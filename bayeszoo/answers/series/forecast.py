@@ -18,7 +18,8 @@ from bayeszoo.answers.judged import (
     reference_of,
     refuse_if_none,
 )
-from bayeszoo.answers.latent.assign import Assignments, numbered_draws, probabilities_agree
+from bayeszoo.answers.latent.assign import numbered_draws, probabilities_agree
+from bayeszoo.answers.latent.assigned import Assignments
 from bayeszoo.answers.series import lags
 from bayeszoo.answers.series.decode import Decodable, by_state, decodable, of_levels
 from bayeszoo.answers.series.levels import LEVELS, coming, forecasted
