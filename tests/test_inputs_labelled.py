@@ -368,3 +368,25 @@ def test_chunks_need_declared_classes_and_levels(tmp_path):
     chunks = [*read_chunks(Rows, path, 5, **declared)]
     at_once = read(Rows, path, **declared)
     assert np.concatenate([chunk["levels"] for chunk in chunks]).tolist() == at_once["levels"].tolist()
+
+
+def test_whole_numbers_with_a_decimal_point_are_the_labels_of_the_fit(tmp_path):
+    """A table with gaps has 2.0 for 2; another number is another label, and so is 02."""
+    stages = np.array(["1", "2", "10"])
+    rows = {
+        "y": stages[np.arange(12) % 3],
+        "sex": TABLE["sex"],
+        "stage": np.repeat([1, 2], 6),
+        "height": TABLE["height"],
+    }
+    data = read(Rows, rows, levels="stage")
+    path = tmp_path / "new.csv"
+    path.write_text("y,sex,stage,height\n10.0,f,1.0,3\n2.0,m,2.0,4\n1,f,1,5\n")
+    new = read(Rows, path, new=True, like=data)
+    assert new["class"][new["y"]].tolist() == ["10", "2", "1"]
+    assert levels_by_feature(new)["stage"] == levels_by_feature(data)["stage"]
+    assert [str(new["level"][code]) for code in new["levels"][:, 1]] == ["stage=1", "stage=2", "stage=1"]
+    for label in ("2.5", "02"):
+        path.write_text(f"y,sex,stage,height\n{label},f,1,3\n")
+        with raises(bz.InputError, "unknown_label"):
+            read(Rows, path, new=True, like=data)

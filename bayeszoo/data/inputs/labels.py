@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import re
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,6 +33,14 @@ class Coded(NamedTuple):
         present = np.unique(self.codes[~np.isnan(self.codes)]).astype(np.int64)
         return self if len(present) == len(self.labels) else self.among([self.labels[i] for i in present])
 
+    def spelled_as(self, labels: Sequence[str]) -> Self:
+        """Return the column with whole numbers spelled as in other labels: 2.0, which a table with gaps has for 2."""
+        wholes = [_whole(label) for label in labels]
+        often, known = Counter(wholes), {*labels}
+        spelled = {whole: label for whole, label in zip(wholes, labels, strict=True) if whole and often[whole] == 1}
+        names = [label if label in known else spelled.get(_whole(label), label) for label in self.labels]
+        return type(self)(names, self.codes)
+
     def among(self, labels: list[str]) -> Self:
         """Return the column in the codes of other labels, NaN for labels that are not among them."""
         place = {label: float(i) for i, label in enumerate(labels)}
@@ -39,6 +48,12 @@ class Coded(NamedTuple):
         codes = np.full(len(self.codes), np.nan)
         codes[present] = places[self.codes[present].astype(np.int64)]
         return type(self)(labels, codes)
+
+
+def _whole(label: str) -> str:
+    """Return a label that is a whole number without its decimal point and zeros; empty for other labels."""
+    match = re.fullmatch(r"(-?[0-9]+)(?:[.]0+)?", label)
+    return match[1] if match else ""
 
 
 def text_of(value: Any) -> str:
@@ -107,7 +122,7 @@ class Alphabet:
         coded = code(column)
         if self.labels is None:
             return coded
-        recoded = coded.among(self.labels)
+        recoded = coded.spelled_as(self.labels).among(self.labels)
         unknown = np.flatnonzero(np.isnan(recoded.codes) & ~np.isnan(coded.codes))
         if len(unknown):
             raise column.error(f"is not {self._among}", "unknown_label", unknown, hint=self._hint, noun=self.noun)
