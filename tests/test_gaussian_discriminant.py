@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy
+from scipy import stats
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 from sklearn.naive_bayes import GaussianNB
 
@@ -53,6 +54,22 @@ def test_the_maximum_of_the_likelihood_is_scikit_learns(iris, kind, theirs):
     ours = bz.classify(bz.fit(DISCRIMINANT(covariance=kind), iris, "mle"))
     expected = theirs.fit(iris["reals"], iris["y"]).predict_proba(iris["reals"])
     np.testing.assert_allclose(probabilities(ours), expected, rtol=1e-7, atol=1e-12)
+
+
+def test_independent_columns_are_explained_one_by_one(iris):
+    """With a variance for each column the log odds of a row are a sum of Student t terms, by SciPy."""
+    model = DISCRIMINANT.weak(iris).replaced(covariance="diagonal")
+    table = bz.explain(bz.fit(model, iris, "exact"), row=71)
+    assert set(table.index) == {"(shares)", *iris["real"]}
+    name, k0, m0 = iris["real"][2], model.kappa0, model.m0[2]
+    for k, label in enumerate(iris["class"]):
+        x = iris["reals"][iris["y"] == k, 2]
+        n, kappa, a = len(x), k0 + len(x), (model.nu0 + len(x)) / 2
+        scatter = np.sum((x - x.mean()) ** 2) + k0 * n / kappa * (x.mean() - m0) ** 2
+        b = (model.Psi0[2][2] + scatter) / 2
+        law = stats.t(2 * a, (k0 * m0 + x.sum()) / kappa, np.sqrt(b / a * (1 + 1 / kappa)))
+        assert table.loc[name, f"log_density[{label}]"] == pytest.approx(law.logpdf(iris["reals"][70, 2]), rel=1e-10)
+    assert table["log_odds"].sum() == pytest.approx(table.attrs["log_odds"], rel=1e-10)
 
 
 def test_errors_on_iris_are_the_published_ones(iris):

@@ -1,5 +1,6 @@
 """Naive Bayes of documents against scikit-learn, SciPy, models of the zoo, and Mosteller and Wallace."""
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import bayeszoo as bz
 from bayeszoo.answers.averages import CLOSED_FORM
 from bayeszoo.contract.check import check
 from bayeszoo.distributions.conjugate.categorical import Categorical
+from bayeszoo.families.classes.words import WordsInTurn
 from bayeszoo.model.fields import moved
 from bayeszoo.results.stored import Fit
 from tests.refusals import raises
@@ -265,11 +267,27 @@ def test_contract_of_other_counts(counts):
     assert not failed
 
 
-def test_words_of_an_explanation_add_up():
-    tree = fitted(table(), counts="poisson")
+@pytest.mark.parametrize("counts", ["multinomial", "poisson", "negative_binomial"])
+def test_words_of_an_explanation_add_up(counts):
+    tree = fitted(table(), counts=counts)
     said = bz.explain(tree, row=3)
     assert said["log_odds"].sum() == pytest.approx(said.attrs["log_odds"], rel=1e-12)
     assert dict(zip(said.index, said["value"], strict=True))["w"] == str(COUNTS[2, 2])
+
+
+def test_multinomial_words_are_explained_by_the_mean_over_all_their_orders():
+    """The chain rule in every order of the words, by hand."""
+    alpha, counts = np.array([[0.7, 2.0, 1.1], [3.0, 0.4, 0.9]]), np.array([2, 1, 2])
+    law = WordsInTurn(("theta",), "counts", alpha)
+    parts = law.apart({"counts": scipy.sparse.csr_array(counts[None] * 1.0)})
+    found = np.array([part.log_predictive(rows)[0] for part, rows in parts])
+    terms, orders = np.zeros((3, 2)), {*itertools.permutations(np.repeat(np.arange(3), counts))}
+    for order in orders:
+        seen = alpha.copy()
+        for v in order:
+            terms[v] += np.log(seen[:, v] / seen.sum(axis=1)) / len(orders)
+            seen[:, v] += 1
+    np.testing.assert_allclose(found, terms, rtol=1e-12)
 
 
 def test_forms_that_do_not_compare_are_refused():

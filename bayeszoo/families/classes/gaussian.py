@@ -82,6 +82,10 @@ class GaussianFeatures(Model, family=True):
         psi = law.structure.matrix(law.psi)
         return {"m0": plain(law.m), "kappa0": plain(law.kappa), "nu0": plain(law.nu), "Psi0": plain(psi)}
 
+    def feature_names(self, labels: Arrays) -> list[str]:
+        """Return the columns if they are independent given the class, else one name for all."""
+        return list(map(str, labels["real"])) if self.covariance == "diagonal" else ["features"]
+
     def information(self, params: Params, data: Arrays) -> dict[str, np.ndarray]:
         """Return the mutual information (...) of the class and each single feature."""
         variances = self.features_law(data).variances(params["covariances"])

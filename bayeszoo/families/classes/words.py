@@ -15,10 +15,41 @@ from bayeszoo.distributions.conjugate.law import Block, Law
 from bayeszoo.distributions.conjugate.negative_binomial import NegativeBinomial
 from bayeszoo.distributions.conjugate.poisson import Poisson
 from bayeszoo.distributions.information import information_of_rates, information_of_words
+from bayeszoo.distributions.special import log_rising
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.named import Arrays, Fields, Params
 from bayeszoo.model.base import Axes, Model
 from bayeszoo.model.fields import plain, positive
+
+
+@dataclass(frozen=True, eq=False)
+class WordsInTurn(Categorical):
+    """Multinomial words, whose log predictive density is a sum over the words, as if these came in random order.
+
+    The j-th occurrence of word v, as the i-th word, has the probability (alpha_v + j - 1) / (sum of alpha + i - 1). The
+    mean log over all orders has a term for each word: its own occurrences, and its share of the denominators.
+    """
+
+    def apart(self, rows: Arrays) -> Iterator[tuple[Any, Arrays]]:
+        """Yield each word's part of the density, with its counts and the lengths of the documents."""
+        counts = rows[self.column]
+        length = np.asarray(counts.sum(axis=1))
+        for v in range(self.alpha.shape[-1]):
+            own = counts[:, [v]].toarray()[:, 0]
+            yield _WordInTurn(self.alpha[:, v], self.alpha.sum(axis=1)), {"own": own, "length": length}
+
+
+@dataclass(frozen=True, eq=False)
+class _WordInTurn:
+    alpha: np.ndarray
+    total: np.ndarray
+
+    def log_predictive(self, rows: Arrays) -> np.ndarray:
+        """Return the part of the log density of each document in each class, (n, K)."""
+        own, length = (np.asarray(rows[name], dtype=np.float64)[:, None] for name in ("own", "length"))
+        share = own / np.maximum(length, 1.0)
+        return np.asarray(log_rising(self.alpha, own) - share * log_rising(self.total, length))
+
 
 PARAMETERS = {"multinomial": "theta", "poisson": "rates", "negative_binomial": "p"}
 """The parameter of the words, by the distribution of their counts."""
@@ -69,7 +100,7 @@ class WordCounts(Model, family=True):
         """Return the law of the words of a document in each class, with its prior."""
         shape = len(labels["class"]), len(labels["word"])
         if self.counts == "multinomial":
-            return Categorical(("theta",), "counts", self.entries("eta", shape))
+            return WordsInTurn(("theta",), "counts", self.entries("eta", shape))
         a, b, size = self.entries("a", shape), self.entries("b", shape), float(self.size)
         if self.counts == "poisson":
             return SparseColumns(Poisson(("rates",), "counts", a, b, "length"))
@@ -85,8 +116,8 @@ class WordCounts(Model, family=True):
         return {"a": plain(law.block.a), "b": plain(law.block.b)}
 
     def feature_names(self, labels: Arrays) -> list[str]:
-        """Return the words, which are independent given the class, or one name for multinomial counts."""
-        return ["words"] if self.counts == "multinomial" else list(map(str, labels["word"]))
+        """Return the words, which are independent given the class; of multinomial counts their parts add up."""
+        return list(map(str, labels["word"]))
 
     def information(self, params: Params, data: Arrays) -> dict[str, np.ndarray]:
         """Return the mutual information (...) of the class and each word, empty for negative binomial counts.

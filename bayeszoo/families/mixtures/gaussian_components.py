@@ -6,6 +6,7 @@ all of them, "tied". Bishop, PRML, sections 9.2 and 10.2; Murphy 2012, section 4
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -13,12 +14,13 @@ import lazy_loader
 import numpy as np
 import numpy.typing as npt
 
+from bayeszoo.distributions.conjugate.law import Law
 from bayeszoo.distributions.conjugate.multivariate import MultivariateNormal
 from bayeszoo.distributions.statistics.base import along
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.distributions.structures import Matrices, Scalar, Structure
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.foundation.named import Params
+from bayeszoo.foundation.named import Arrays, Params
 
 pm, priors = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.likelihoods.inverse_wishart", suppress_warning=True)
 loops = lazy_loader.load("bayeszoo.likelihoods.loops.gaussian_mixture", suppress_warning=True)  # numba takes its time
@@ -66,6 +68,15 @@ class GaussianComponents(MultivariateNormal):
         scales = np.broadcast_to(structure.reduced(psi), axes + structure.shape)
         means, kappas, freedom = m + np.zeros((count, columns)), kappa + np.zeros(count), nu + np.zeros(axes)
         return cls(("means", "covariances"), column, means, kappas, freedom, scales, structure)
+
+    def apart(self, rows: Arrays) -> Iterator[tuple[Law[Any], Arrays]]:
+        """Yield the law of each column if these are independent (diagonal), else of all together, with their rows."""
+        if type(self.structure) is not Structure:
+            yield self, rows
+            return
+        for j in range(self.columns):
+            column = replace(self, m=self.m[..., [j]], psi=self.psi[..., [j]], structure=Structure(1))
+            yield column, {self.column: np.asarray(rows[self.column])[:, [j]]}
 
     @property
     def count(self) -> int:
