@@ -325,6 +325,11 @@ def test_what_cannot_be_classified_is_refused(point):
     M = bz.find("gaussian_mean")
     with raises(bz.InputError, "no_classes", "gaussian_mean"):
         bz.classify(bz.fit(M(), {"y": [1.0, 2.0]}, "exact", seed=1))
+    hidden = bz.fit(
+        bz.find("dawid_skene")(), {"item": list("ppqq"), "rater": list("abab"), "label": list("xxyy")}, "map"
+    )
+    with raises(bz.InputError, "no_classes", "bayeszoo assign"):
+        bz.classify(hidden)
     with raises(bz.InputError, "out_of_range"):
         bz.classify(point, reject=np.nan)
     unknown = bz.classify(point, {"a": [1.0], "b": [0.0]})

@@ -321,7 +321,7 @@ def test_missing_levels_follow_from_the_others(edges):
 def test_completions_are_ratios_of_evidences():
     """Of an exact fit the probability of a level is that of the row with it over that of the row with any."""
     fit = bz.fit(TREE(), ROWS, "exact", seed=1)
-    frame = bz.complete(fit, {"a": ["x"], "b": [""], "c": ["q"], "d": ["m"]}, missing="mask")
+    frame = bz.complete(fit, {"a": ["x"], "b": [""], "c": ["q"], "d": ["m"]})
     assert frame.index.tolist() == [(1, "b", "u"), (1, "b", "v"), (1, "b", "w")]
     model = TREE()
     before = model.log_evidence(model.statistics(bz.read(TREE, ROWS)))
@@ -336,6 +336,21 @@ def test_completions_are_ratios_of_evidences():
         bz.fit(TREE(alpha=30.0), ROWS, "map"), {"a": ["x"], "b": [""], "c": ["q"], "d": ["m"]}, missing="mask"
     )
     assert point["probability"].sum() == pytest.approx(1, rel=1e-12)
+
+
+def test_the_most_probable_tree_is_said_to_have_the_highest_evidence():
+    """The mean over all trees is lower: NetworkX draws every tree of four features."""
+    rows = bz.read(TREE, ROWS)
+    chosen = TREE.weak(rows)
+    stats, labels = chosen.statistics(rows), list("abcd")
+    every = [nx.from_prufer_sequence(list(code)).edges for code in itertools.product(range(4), repeat=2)]
+    models = [TREE(tree=[(labels[u], labels[v]) for u, v in edges]) for edges in every]
+    heights = np.array([model.log_evidence(model.statistics(rows)) for model in models])
+    assert chosen.log_evidence(stats) == pytest.approx(heights.max(), rel=1e-12)
+    assert AllTrees.of(rows).log_evidence == pytest.approx(logsumexp(heights) - math.log(16), rel=1e-12)
+    assert chosen.remarks(stats, rows)
+    other = models[int(heights.argmin())]
+    assert not other.remarks(other.statistics(rows), rows)
 
 
 def test_what_cannot_be_completed_is_refused():

@@ -29,7 +29,7 @@ from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.named import Arrays, Options
 from bayeszoo.model.base import Model
-from bayeszoo.model.capabilities import Classifies
+from bayeszoo.model.capabilities import Classifies, Latent
 from bayeszoo.model.parts.others import equal_rows
 from bayeszoo.results.stored import Fit
 
@@ -291,6 +291,9 @@ def _refuse_left_out(fit: Fit, new_data: object, classes: Sequence[str]) -> None
 def classifier(model: Model) -> Classifies:
     """Return a model that has classes, or raise `InputError`."""
     if not isinstance(model, Classifies):
+        if isinstance(model, Latent):
+            problem = f"{model.name} has no observed class to decide between"
+            raise InputError(problem, "no_classes", hint="`bayeszoo assign` gives the hidden one of each row")
         hint = "fit one that has, such as logistic_regression: `bayeszoo list`, Classifies"
         raise InputError(f"{model.name} has no classes to decide between", "no_classes", hint=hint)
     return model

@@ -28,7 +28,7 @@ def complete(tree: xr.DataTree, new_data: object = None, **options: object) -> p
     tree : xarray.DataTree
         An exact fit or a point estimate of ``tree_network``.
     new_data : Data or anything that `read` takes
-        Rows with missing cells, read with ``missing="mask"``.
+        Rows with missing cells; a table is read with ``missing="mask"``.
     **options
         Options of `read`.
 
@@ -53,10 +53,11 @@ def complete(tree: xr.DataTree, new_data: object = None, **options: object) -> p
         hint = "give a fit of tree_network"
         raise InputError(f"{fit.model.name} completes no rows", "no_capability", hint=hint)
     require_shown(fit, "completions by it")
-    data = rows_asked(fit, new_data, options, "missing levels")
+    usual = {} if new_data is None or isinstance(new_data, Data) else {"missing": "mask"}
+    data = rows_asked(fit, new_data, usual | options, "missing levels")
     holes, tables = np.asarray(data["levels"]) < 0, tables_of(data)
     if not holes.any():
-        raise InputError("no cell is missing", "no_data", hint='leave cells empty and read with missing="mask"')
+        raise InputError("no cell is missing", "no_data", hint="leave the cells empty that are to be completed")
     law = _law(fit, fit.model, data)
     p, completed = law.level_probabilities(data["levels"]), law.completed(data["levels"])
     index, columns = list[tuple[int, str, str]](), list[tuple[float, bool]]()

@@ -12,6 +12,7 @@ from bayeszoo.distributions.statistics.counts import Counts
 from bayeszoo.errors import InputError
 from bayeszoo.families.trees.layout import Layout, TreePrior, as_edges, even_pairs, pair_counts, require_complete
 from bayeszoo.families.trees.rows import TreeRows
+from bayeszoo.families.trees.structure import most_probable_tree
 from bayeszoo.foundation.named import Arrays, Coords, Params
 from bayeszoo.model.capabilities.closed import BlockModel
 from bayeszoo.model.capabilities.observable import Completes
@@ -59,6 +60,13 @@ class TreeModel(BlockModel[LabelledStats], Completes, family=True):
         require_complete(data)
         counts = pair_counts(data["levels"], len(data["level"]))
         return LabelledStats((Counts(counts),), labels={name: data[name] for name in self.inputs.coords})
+
+    def remarks(self, stats: LabelledStats, data: Arrays) -> tuple[str, ...]:
+        """Say so where the tree is the most probable one: its evidence is the highest of all trees, not their mean."""
+        if np.ndim(self.alpha) or self.tree != type(self)(tree=most_probable_tree(data, stats.parts[0].counts)).tree:
+            return ()
+        line = "the tree is the most probable one given these rows, and its log evidence the highest of all trees"
+        return (f"{line}: `bayeszoo trees` averages over them",)
 
     def block(self, stats: LabelledStats) -> TreePrior:
         """Return the prior for data with these statistics."""

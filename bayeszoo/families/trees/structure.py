@@ -86,7 +86,8 @@ class AllTrees:
         return np.asarray(single.sum(axis=1) + after - before)
 
 
-def most_probable_tree(data: Arrays) -> tuple[tuple[str, str], ...]:
-    """Return the most probable tree of rows without missing levels, at an equivalent sample size of 1, by names."""
+def most_probable_tree(data: Arrays, counts: np.ndarray | None = None) -> tuple[tuple[str, str], ...]:
+    """Return the most probable tree by names, at an equivalent sample size of 1, of complete rows or `pair_counts`."""
     names = data["feature"].tolist()
-    return tuple((names[u], names[v]) for u, v in AllTrees.of(data).most_probable)
+    trees = AllTrees.of(data) if counts is None else AllTrees(tables_of(data), 1.0, counts)
+    return tuple((names[u], names[v]) for u, v in trees.most_probable)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bayeszoo.answers.latent.complete import complete
@@ -88,9 +89,10 @@ def complete_command(
     Parameters
     ----------
     data
-        Table of rows with empty cells; read with --missing mask.
+        Table of rows with empty cells, which are kept (--missing mask).
     """
-    shown.answer_rows(complete, fit_file, data, table, _show_levels)
+    masked = replace(table, missing="mask") if table.missing == "refuse" and data is not None else table
+    shown.answer_rows(complete, fit_file, data, masked, _show_levels)
 
 
 def _show_levels(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
