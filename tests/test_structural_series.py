@@ -175,7 +175,7 @@ def test_few_rows_have_an_answer():
 
 
 def test_three_standard_deviations_of_many_rows_have_estimates_and_no_quadrature():
-    y = np.resize(Y, 160) + np.random.default_rng(0).normal(size=160)
+    y = np.resize(Y, 310) + np.random.default_rng(0).normal(size=310)
     model = Series.weak_given(series(y), {"period": 4, "variances": "noise + level + season"})
     with raises(bz.NumericalError, "too_large"):
         bz.fit(model, read(y), "exact", seed=1)
@@ -229,7 +229,7 @@ def test_forecasts_hold_as_often_as_they_say():
 
 
 def test_the_usual_method_is_exact_where_the_quadrature_takes_the_rows():
-    rows = bz.read(Series, {"y": np.sin(np.arange(160.0))})
+    rows = bz.read(Series, {"y": np.sin(np.arange(310.0))})
     two, three = Series(), Series(variances="noise + level + season")
     assert usual_method(two, rows) == ("exact", "")
     assert usual_method(three, rows)[0] == "nuts"

@@ -32,10 +32,10 @@ ours = lazy_loader.load("bayeszoo.families.state_space.declaration", suppress_wa
 FEATURE = "feature"
 GUESSES = (1.0, 0.3, 0.1, 0.02)
 """Standard deviations of the grid of guesses, in units of the spread of the steps of rows."""
-FIRST = 20
+FIRST = 24
 """Initial number of intervals per standard deviation in a quadrature over three of them."""
-MOST_ROWS_OF_THREE = 150
-"""Most rows for quadrature over three standard deviations: half a million points or more, a minute or two."""
+MOST_ROWS_OF_THREE = 300
+"""Most rows for quadrature over three standard deviations: a million points or more, up to a minute or two."""
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,11 @@ SCAN = {1: 257, 2: 17, 3: 9}
 """Points of each axis in the first scan for peaks."""
 MOST_PEAKS, PEAK_DEPTH = 4, 30.0
 """Most peaks of each axis around which points are dense, and nats below the maximum at which peaks are ignored."""
+SMALLEST, AIM = 1.2, 1e-10
+"""Smallest factor from one grid over three axes to the next, and the error from whose geometric convergence it follows:
+a factor of 2 may take eight times as long as needed."""
+SKIPPED = 45.0
+"""Nats below the maximum at which a coarser grid replaces the density of three coordinates."""
 FINER = 8
 """Factor by which the distribution for draws of an axis, given earlier axes, is finer than the grid."""
 LEVELS = np.array([0.025, 0.25, 0.5, 0.75, 0.975])
@@ -111,6 +116,13 @@ class Grid:
     def halved(self) -> Grid:
         """The grid of every other point of each axis."""
         return Grid([rule.halved() for rule in self.rules], self.log_density[self.kept])
+
+    def between(self, rules: Sequence[Rule]) -> np.ndarray:
+        """Return the log density at all points of other rules of the same axes, by linear interpolation in t."""
+        pairs = zip(self.rules, rules, strict=True)
+        columns = [np.linspace(0, len(mine.t) - 1, len(other.t)) for mine, other in pairs]
+        places = np.meshgrid(*columns, indexing="ij")
+        return np.asarray(scipy.ndimage.map_coordinates(self.log_density, places, order=1, mode="nearest"))
 
     @property
     def kept(self) -> tuple[slice, ...]:
@@ -231,13 +243,58 @@ def refined(integrand: Integrand, is_fine: Callable[[Grid], bool], times: int = 
     peaks = integrand.peaks()
     begin, most = INTERVALS[len(integrand.low)]
     intervals, most = times * (integrand.begin or begin), integrand.finer * most
+    grid = None
     while True:
-        axes = zip(integrand.low, integrand.high, peaks, strict=True)
-        rules = [Rule.between(low, high, *centres_and_scales, intervals) for low, high, centres_and_scales in axes]
-        grid = Grid(rules, integrand.heights([rule.points for rule in rules]))
+        rules = _rules(integrand, peaks, intervals)
+        grid = Grid(rules, _heights(integrand, rules, grid))
         if intervals >= most or not np.max(grid.log_density) > -math.inf or is_fine(grid):
             return grid
-        intervals = min(2 * intervals, most)
+        intervals = min(_next(grid, intervals), most)
+
+
+def _rules(integrand: Integrand, peaks: Sequence[tuple[np.ndarray, np.ndarray]], intervals: int) -> list[Rule]:
+    """Return a rule for each axis; of three the shorter ones have fewer intervals, so that all have about one step."""
+    axes = [(low, high, *peak) for low, high, peak in zip(integrand.low, integrand.high, peaks, strict=True)]
+    rules = [Rule.between(*axis, intervals) for axis in axes]
+    if len(rules) < 3:
+        return rules
+    lengths = np.array([rule.t[-1] - rule.t[0] for rule in rules])
+    counts = np.maximum(4 * np.ceil(intervals / 4 * lengths / np.max(lengths)).astype(int), 12)
+    return [Rule.between(*axis, count) for axis, count in zip(axes, counts.tolist(), strict=True)]
+
+
+def _next(grid: Grid, intervals: int) -> int:
+    """Return the intervals of the next grid: twice as many, or over three axes as many as the error asks for."""
+    if len(grid.rules) < 3:
+        return 2 * intervals
+    needed = math.log(AIM) / math.log(grid.error) if 0 < grid.error < 1 else 2.0
+    return math.ceil(intervals * min(max(needed, SMALLEST), 2.0))
+
+
+def _heights(integrand: Integrand, rules: Sequence[Rule], coarser: Grid | None) -> np.ndarray:
+    """Return the log density at all combinations of points of the rules.
+
+    Of three coordinates it is evaluated where it, or one of its tilts, is within `SKIPPED` nats of its maximum, and
+    at neighbours of such points; elsewhere a coarser grid gives it, and it is negligible.
+    """
+    places = [rule.points for rule in rules]
+    if coarser is None or len(rules) < 3:
+        return integrand.heights(places)
+    heights, points = coarser.between(rules), combinations(places)
+    tilts = [tilt(points).reshape(heights.shape) for tilt in (_level, *integrand.tilts)]
+    is_known = np.zeros(heights.shape, dtype=bool)
+    while (missing := _high(heights, tilts) & ~is_known).any():
+        heights[missing] = integrand.log_density(points[missing.ravel()])
+        is_known |= missing
+    return heights
+
+
+def _high(heights: np.ndarray, tilts: Sequence[np.ndarray]) -> np.ndarray:
+    """Mark points with a tilted log density not known or within `SKIPPED` nats of its maximum, and their neighbours."""
+    is_high, known = ~np.isfinite(heights), np.where(np.isfinite(heights), heights, -math.inf)
+    for tilt in tilts:
+        is_high |= known + tilt > np.max(known + tilt) - SKIPPED
+    return np.asarray(scipy.ndimage.binary_dilation(is_high, np.ones((3,) * heights.ndim)))
 
 
 class Enclosed(NamedTuple):

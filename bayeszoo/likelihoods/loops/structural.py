@@ -19,7 +19,7 @@ from bayeszoo.likelihoods.loops.structural_states import back, begin, observe, r
 _loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 
 LOG_2PI = math.log(2.0 * math.pi)
-LANES = 32
+LANES = 64
 """Points computed together."""
 
 

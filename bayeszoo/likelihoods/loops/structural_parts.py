@@ -48,7 +48,7 @@ def _moments(U, D, h, a, mean, variance):  # type: ignore[no-untyped-def]
         for j in range(d):
             coefficient = h[j]
             for i in range(j):
-                coefficient += h[i] * U[i, j, k]
+                coefficient += h[i] * U[j, i, k]
             mean[k] += h[j] * a[j, k]
             variance[k] += D[j, k] * coefficient * coefficient
 
@@ -185,7 +185,7 @@ def drawn(y, X, opens, form, first, spread, q2, r2, z):  # type: ignore[no-untyp
         for i in range(d):
             x[i] = a[t, i, 0] + math.sqrt(D[t, i, 0]) * z[t, i]
             for j in range(i + 1, d):
-                x[i] += U[t, i, j, 0] * math.sqrt(D[t, j, 0]) * z[t, j]
+                x[i] += U[t, j, i, 0] * math.sqrt(D[t, j, 0]) * z[t, j]
             if t < rows - 1:
                 for j in range(d):
                     x[i] += G[i, j, 0] * (z[t + 1, j] - ahead[j, 0])
@@ -205,7 +205,7 @@ def ahead(y, X, opens, form, first, spread, q2, r2, new, parts, mean, variance, 
             take(t, y, X, opens, form, first, spread, block_q2, block_r2, U, D, a, room)
         for k in range(lanes):
             weights[low + k], scales[low + k] = a[first_weight:, k], D[first_weight:, k]
-            factors[low + k] = U[first_weight:, first_weight:, k]
+            factors[low + k] = U[first_weight:, first_weight:, k].T
         for t in range(len(new)):
             step(U, D, a, form, block_q2, room[5])
             for n in range(len(parts)):

@@ -1,12 +1,13 @@
 """States of series: how they move from one row to the next, and what a row says of them. Numba.
 
 The state of a row is its level, slope, the effects of its season and of all earlier ones but the last, and the
-weights: d numbers. Its covariance matrix is stored as U diag(D) U' with U unit upper triangular, so that all variances
+weights: d numbers. Its covariance matrix is U diag(D) U' with U unit upper triangular, so that all variances
 are sums of positive numbers, at any ratio of the variances; for one number they equal those of
 `bayeszoo.likelihoods.loops.kalman`. A row updates it as in Bierman (1977), V.3, and from one row to the next it is
 brought into this form by rotations of weighted columns (Thornton and Bierman 1980).
 
-Arrays have points along the last axis, over which the innermost loops run.
+Arrays have points along the last axis, over which the innermost loops run. U is stored by columns: ``U[j, i]`` is its
+entry in row i and column j. Rotations of neighbouring columns then read and write separate memory, and are vectorized.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def observe(U, D, h, noise, f, p, gain, total):  # type: ignore[no-untyped-def]
         for i in range(j):
             if h[i] != 0.0:
                 for k in range(lanes):
-                    f[j, k] += h[i] * U[i, j, k]
+                    f[j, k] += h[i] * U[j, i, k]
     for k in range(lanes):
         total[k] = noise[k]
     for j in range(d):
@@ -70,8 +71,8 @@ def observe(U, D, h, noise, f, p, gain, total):  # type: ignore[no-untyped-def]
             total[k] = p[1, k]
         for i in range(j):
             for k in range(lanes):
-                u = U[i, j, k]
-                U[i, j, k] = u + gain[i, k] * p[0, k]
+                u = U[j, i, k]
+                U[j, i, k] = u + gain[i, k] * p[0, k]
                 gain[i, k] += u * gain[j, k]
 
 
@@ -88,8 +89,8 @@ def absorb(U, D, v, w, top, room):  # type: ignore[no-untyped-def]
             room[2, k] = v[j, k] * w[k] / room[0, k] if room[0, k] > 0.0 else 0.0
         for i in range(j):
             for k in range(lanes):
-                u = U[i, j, k]
-                U[i, j, k] = u * room[1, k] + v[i, k] * room[2, k]
+                u = U[j, i, k]
+                U[j, i, k] = u * room[1, k] + v[i, k] * room[2, k]
                 v[i, k] -= v[j, k] * u
         for k in range(lanes):
             w[k] *= room[1, k]
@@ -104,10 +105,10 @@ def join(U, D, G, V, S, W, w, share):  # type: ignore[no-untyped-def]
     for i in range(d):
         for j in range(d):
             for k in range(lanes):
-                W[i, j, k], W[i, d + j, k] = U[i, j, k] if j >= i else 0.0, G[i, j, k]
+                W[i, j, k], W[i, d + j, k] = U[j, i, k] if j >= i else 0.0, G[i, j, k]
             for r in range(j):
                 for k in range(lanes):
-                    W[i, d + j, k] += G[i, r, k] * V[r, j, k]
+                    W[i, d + j, k] += G[i, r, k] * V[j, r, k]
     for j in range(d):
         for k in range(lanes):
             w[j, k], w[d + j, k] = D[j, k], S[j, k]
@@ -125,7 +126,7 @@ def join(U, D, G, V, S, W, w, share):  # type: ignore[no-untyped-def]
                     share[k] += w[c, k] * W[i, c, k] * W[j, c, k]
             for k in range(lanes):
                 share[k] = share[k] / S[j, k] if S[j, k] > 0.0 else 0.0
-                V[i, j, k] = share[k]
+                V[j, i, k] = share[k]
             for c in range(2 * d):
                 for k in range(lanes):
                     W[i, c, k] -= share[k] * W[j, c, k]
@@ -160,7 +161,7 @@ def step(U, D, a, form, q2, room):  # type: ignore[no-untyped-def]
             a[0, k] += a[1, k]
         for j in range(1, d):
             for k in range(lanes):
-                U[0, j, k] += U[1, j, k]
+                U[j, 0, k] += U[j, 1, k]
     if seasons:
         _turn(U, D, a, 1 + slope, seasons, room, room[3])
         _add(U, D, q2[2], 1 + slope, room)
@@ -183,56 +184,50 @@ def _add(U, D, variance, place, room):  # type: ignore[no-untyped-def]
 
 
 @_loops
+def _shift(v, first, last, filled, total):  # type: ignore[no-untyped-def]
+    """Move entries from first to last of a vector on by one; the first becomes minus their sum. 0 after ``filled``."""
+    lanes = len(total)
+    for k in range(lanes):
+        total[k] = -v[first, k]
+    for i in range(first + 1, filled + 1):
+        for k in range(lanes):
+            total[k] -= v[i, k]
+    for i in range(min(filled + 1, last), first, -1):
+        for k in range(lanes):
+            v[i, k] = v[i - 1, k]
+    for k in range(lanes):
+        v[first, k] = total[k]
+
+
+@_loops
 def _turn(U, D, a, at, n, v, w):  # type: ignore[no-untyped-def]
     """Move seasons on by one: the next effect is minus the sum of the others, which shift back by one.
 
     Rows of U then have an entry before the diagonal, which rotations of neighbouring columns remove.
     """
     d, lanes = D.shape
-    for j in range(at - 1, d):
-        for k in range(lanes):
-            total = a[at, k] if j < at else U[at, j, k]
-            for i in range(at + 1, at + n):
-                total += a[i, k] if j < at else U[i, j, k]
-            w[k] = -total
-        for i in range(at + n - 1, at, -1):
-            for k in range(lanes):
-                if j < at:
-                    a[i, k] = a[i - 1, k]
-                else:
-                    U[i, j, k] = U[i - 1, j, k]
-        for k in range(lanes):
-            if j < at:
-                a[at, k] = w[k]
-            else:
-                U[at, j, k] = w[k]
+    _shift(a, at, at + n - 1, at + n - 1, w)
+    for j in range(at, d):
+        _shift(U[j], at, at + n - 1, min(j, at + n - 1), w)
     for i in range(at + n - 1, at, -1):
         for k in range(lanes):
-            w[k] = D[i - 1, k] + U[i, i, k] * U[i, i, k] * D[i, k]
-        for k in range(lanes):
-            v[0, k] = D[i - 1, k] / w[k] if w[k] > 0.0 else 0.0
-        for k in range(lanes):
-            v[1, k] = D[i, k] / w[k] if w[k] > 0.0 else 0.0
-        for k in range(lanes):
-            v[2, k] = U[i, i, k] if w[k] > 0.0 or D[i, k] == 0.0 else 0.0
-        for k in range(lanes):
-            D[i - 1, k] = D[i - 1, k] * v[1, k] if w[k] > 0.0 or D[i, k] == 0.0 else D[i, k]
-        for k in range(lanes):
-            v[1, k] *= U[i, i, k]
-        for k in range(lanes):
-            D[i, k] = w[k]
+            u, left, right = U[i, i, k], D[i - 1, k], D[i, k]
+            total = left + u * u * right
+            is_turned, share = (total > 0.0) | (right == 0.0), right / (total if total > 0.0 else 1.0)
+            v[0, k], v[1, k], v[2, k] = left / (total if total > 0.0 else 1.0), u * share, u if is_turned else 0.0
+            D[i - 1, k], D[i, k] = left * share if is_turned else right, total
         for r in range(i):
             for k in range(lanes):
-                left, right = U[r, i - 1, k], U[r, i, k]
-                U[r, i, k] = left * v[0, k] + right * v[1, k]
-                U[r, i - 1, k] = v[2, k] * left - right
+                left, right = U[i - 1, r, k], U[i, r, k]
+                U[i, r, k] = left * v[0, k] + right * v[1, k]
+                U[i - 1, r, k] = v[2, k] * left - right
         for k in range(lanes):
-            U[i, i - 1, k], U[i, i, k] = 0.0, 1.0
+            U[i - 1, i, k], U[i, i, k] = 0.0, 1.0
     for k in range(lanes):
         side = U[at, at, k]
         D[at, k] *= side * side
         for r in range(at + 1):
-            U[r, at, k] /= side
+            U[at, r, k] /= side
 
 
 @_loops
@@ -245,7 +240,7 @@ def begin(U, D, a, form, first, spread, is_first):  # type: ignore[no-untyped-de
             a[i, k], D[i, k] = form.start[i], spread[i]
         for j in range(d):
             for k in range(lanes):
-                U[i, j, k] = first[i, j]
+                U[j, i, k] = first[i, j]
     if is_first:
         for i in range(d):
             for k in range(lanes):
