@@ -14,7 +14,7 @@ import math
 import numba
 import numpy as np
 
-from bayeszoo.likelihoods.loops.structural_states import back, begin, observe, row_of, step
+from bayeszoo.likelihoods.loops.structural_states import back, back_twice, begin, inlined, observe, row_of, step
 
 _loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 
@@ -23,7 +23,7 @@ LANES = 64
 """Points computed together."""
 
 
-@_loops
+@inlined
 def error_of(y, h, a, error):  # type: ignore[no-untyped-def]
     """Fill in the prediction error of a number."""
     for k in range(len(error)):
@@ -41,7 +41,7 @@ def scratch(d, lanes):  # type: ignore[no-untyped-def]
     return np.empty(d), error, total, gain, np.empty((d, lanes)), np.empty((7, lanes))
 
 
-@_loops
+@inlined
 def take(t, y, X, opens, form, first, spread, q2, r2, U, D, a, room):  # type: ignore[no-untyped-def]
     """Move the state to row t and condition it on the row, whose error and variance are 0 and infinite if missing.
 
@@ -89,17 +89,20 @@ def log_likelihoods(y, X, opens, form, first, spread, q2, r2, values):  # type: 
 def _included(N, r, h, gain, scaled, inverse, g):  # type: ignore[no-untyped-def]
     """Add a row to the backward sums; return its entry u of C^-1 y and its precision."""
     d, u, weight = len(h), scaled, inverse
+    g[:] = 0.0
+    for j in range(d):
+        for i in range(d):
+            g[i] += N[j, i] * gain[j]
     for i in range(d):
-        g[i] = 0.0
-        for j in range(d):
-            g[i] += N[i, j] * gain[j]
-    for i in range(d):
-        u -= gain[i] * r[i]
+        u -= gain[i] * r[i, 0]
         weight += gain[i] * g[i]
     for i in range(d):
-        r[i] += h[i] * u
-        for j in range(d):
-            N[i, j] += h[i] * h[j] * weight - h[i] * g[j] - g[i] * h[j]
+        if h[i] != 0.0:
+            r[i, 0] += h[i] * u
+            for j in range(d):
+                N[i, j] += h[i] * (h[j] * weight - g[j])
+            for j in range(d):
+                N[j, i] -= h[i] * g[j]
     return u, weight
 
 
@@ -122,7 +125,7 @@ def backward(y, X, opens, form, first, spread, q2, r2, values, of_q2, of_r2, pul
             if not math.isnan(y[t]):
                 log_density -= 0.5 * (LOG_2PI + math.log(total[0]) + error[0] * scaled[t])
         values[point] = log_density if math.isfinite(log_density) else -np.inf
-        N, r, g = np.zeros((d, d)), np.zeros(d), np.empty(d)
+        N, r, g = np.zeros((d, d)), np.zeros((d, 1)), np.empty(d)
         of_q2[:, point], of_r2[point] = 0.0, 0.0
         for t in range(rows - 1, -1, -1):
             u, weight = 0.0, 0.0
@@ -136,15 +139,12 @@ def backward(y, X, opens, form, first, spread, q2, r2, values, of_q2, of_r2, pul
                 r[:first_weight], N[:first_weight], N[:, :first_weight] = 0.0, 0.0, 0.0
                 continue
             for entry in range(len(form.noise)):
-                of_q2[0, point] += 0.5 * form.noise[entry] * (r[entry] * r[entry] - N[entry, entry])
+                of_q2[0, point] += 0.5 * form.noise[entry] * (r[entry, 0] * r[entry, 0] - N[entry, entry])
             for part in range(0 if len(form.matrix) else 3):
                 if part == 0 or form.sizes[part]:
                     entry = 1 + form.sizes[1] if part == 2 else part
-                    of_q2[part, point] += 0.5 * (r[entry] * r[entry] - N[entry, entry])
-            for j in range(d):
-                back(N[j], form)
-            for j in range(d):
-                back(N[:, j], form)
+                    of_q2[part, point] += 0.5 * (r[entry, 0] * r[entry, 0] - N[entry, entry])
+            back_twice(N, form)
             back(r, form)
 
 

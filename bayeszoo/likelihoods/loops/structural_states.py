@@ -18,6 +18,8 @@ import numba
 import numpy as np
 
 _loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
+inlined = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False, forceinline=True)
+"""For functions of loops over points, which LLVM leaves out where the caller has a single point."""
 
 
 class Form(NamedTuple):
@@ -45,15 +47,16 @@ class Form(NamedTuple):
     parts: np.ndarray
 
 
-@_loops
+@inlined
 def observe(U, D, h, noise, f, p, gain, total):  # type: ignore[no-untyped-def]
     """Condition on a number h'x + N(0, noise): update U and D, and fill in its total variance and covariance with x."""
     d, lanes = D.shape
     for j in range(d):
         for k in range(lanes):
             f[j, k] = h[j]
-        for i in range(j):
-            if h[i] != 0.0:
+    for i in range(d):
+        if h[i] != 0.0:
+            for j in range(i + 1, d):
                 for k in range(lanes):
                     f[j, k] += h[i] * U[j, i, k]
     for k in range(lanes):
@@ -76,7 +79,7 @@ def observe(U, D, h, noise, f, p, gain, total):  # type: ignore[no-untyped-def]
                 gain[i, k] += u * gain[j, k]
 
 
-@_loops
+@inlined
 def absorb(U, D, v, w, top, room):  # type: ignore[no-untyped-def]
     """Add w v v' for a vector v without entries below ``top``; v and w are overwritten."""
     lanes = len(w)
@@ -149,7 +152,7 @@ def _multiply(U, D, a, form, variance):  # type: ignore[no-untyped-def]
     join(identity, noise, G, U, D, np.empty((d, 2 * d, lanes)), np.empty((2 * d, lanes)), np.empty(lanes))
 
 
-@_loops
+@inlined
 def step(U, D, a, form, q2, room):  # type: ignore[no-untyped-def]
     """Move the state to the next row."""
     if len(form.matrix):
@@ -171,7 +174,7 @@ def step(U, D, a, form, q2, room):  # type: ignore[no-untyped-def]
         D[0, k] += q2[0, k]
 
 
-@_loops
+@inlined
 def _add(U, D, variance, place, room):  # type: ignore[no-untyped-def]
     """Add a variance to the entry at ``place``."""
     w, v = room[3], room[4:]
@@ -183,7 +186,7 @@ def _add(U, D, variance, place, room):  # type: ignore[no-untyped-def]
     absorb(U, D, v, w, place, room)
 
 
-@_loops
+@inlined
 def _shift(v, first, last, filled, total):  # type: ignore[no-untyped-def]
     """Move entries from first to last of a vector on by one; the first becomes minus their sum. 0 after ``filled``."""
     lanes = len(total)
@@ -199,7 +202,7 @@ def _shift(v, first, last, filled, total):  # type: ignore[no-untyped-def]
         v[first, k] = total[k]
 
 
-@_loops
+@inlined
 def _turn(U, D, a, at, n, v, w):  # type: ignore[no-untyped-def]
     """Move seasons on by one: the next effect is minus the sum of the others, which shift back by one.
 
@@ -247,7 +250,7 @@ def begin(U, D, a, form, first, spread, is_first):  # type: ignore[no-untyped-de
                 U[i, i, k] = 1.0
 
 
-@_loops
+@inlined
 def row_of(h, X, t, form):  # type: ignore[no-untyped-def]
     """Fill in the coefficients of the state in the mean of row t."""
     if len(form.parts):
@@ -263,20 +266,35 @@ def row_of(h, X, t, form):  # type: ignore[no-untyped-def]
 
 
 @_loops
-def back(v, form):  # type: ignore[no-untyped-def]
-    """Replace v by F'v, with F the transition matrix of the state."""
+def back(V, form):  # type: ignore[no-untyped-def]
+    """Replace V (d, m) by F'V, with F the transition matrix of the state."""
+    d, m = V.shape
     if len(form.matrix):
-        after = v.copy()
-        for j in range(len(v)):
-            v[j] = 0.0
-            for i in range(len(v)):
-                v[j] += form.matrix[i, j] * after[i]
+        after = V.copy()
+        V[:] = 0.0
+        for i in range(d):
+            for j in range(d):
+                for c in range(m):
+                    V[j, c] += form.matrix[i, j] * after[i, c]
         return
-    first_season, n = 1 + form.sizes[1], form.sizes[2]
+    first, n = 1 + form.sizes[1], form.sizes[2]
     if form.sizes[1]:
-        v[1] += v[0]
+        for c in range(m):
+            V[1, c] += V[0, c]
     if n:
-        new = v[first_season]
-        for i in range(first_season, first_season + n - 1):
-            v[i] = v[i + 1] - new
-        v[first_season + n - 1] = -new
+        new = V[first].copy()
+        for i in range(first, first + n - 1):
+            for c in range(m):
+                V[i, c] = V[i + 1, c] - new[c]
+        for c in range(m):
+            V[first + n - 1, c] = -new[c]
+
+
+@_loops
+def back_twice(N, form):  # type: ignore[no-untyped-def]
+    """Replace a symmetric N by F'N F, in two steps whose loops run over neighbours in memory."""
+    back(N, form)
+    for i in range(len(N)):
+        for j in range(i):
+            N[i, j], N[j, i] = N[j, i], N[i, j]
+    back(N, form)
