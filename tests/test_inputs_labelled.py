@@ -390,3 +390,18 @@ def test_whole_numbers_with_a_decimal_point_are_the_labels_of_the_fit(tmp_path):
         path.write_text(f"y,sex,stage,height\n{label},f,1,3\n")
         with raises(bz.InputError, "unknown_label"):
             read(Rows, path, new=True, like=data)
+
+
+def test_a_class_that_some_new_rows_lack_is_refused_with_what_to_do(tmp_path):
+    """To mask is no way out: the column may be left out, and then all rows are classified."""
+    data = read(Rows, TABLE, **KINDS)
+    path = tmp_path / "new.csv"
+    path.write_text("y,sex,urban,stage,calls,height\na,f,True,1,0,3\n,m,False,2,1,4\n")
+    for missing in ("refuse", "mask"):
+        with raises(bz.InputError, "missing_values", "leave the column out"):
+            read(Rows, path, new=True, like=data, missing=missing)
+        with raises(bz.InputError, "missing_values", "use --missing drop"):
+            read(Rows, path, missing=missing, **KINDS)
+    without = path.read_text().replace("y,", "").replace("\na,", "\n").replace("\n,", "\n")
+    path.write_text(without)
+    assert "y" not in read(Rows, path, new=True, like=data)

@@ -80,6 +80,10 @@ def read_feature(
     return Feature(column, values)
 
 
+UNLABELLED = "leave the column out to classify all rows, or use --missing drop"
+"""What to do about new rows of which some have no class."""
+
+
 def kept_rows(
     others: list[Column], numbers: list[np.ndarray], cells: Sequence[Cell], missing: str, new: bool, maskable: bool
 ) -> tuple[list[np.ndarray], list[np.ndarray], tuple[str, ...]]:

@@ -29,6 +29,7 @@ from bayeszoo.data.inputs.mixed.arrays import (
     tables_of,
 )
 from bayeszoo.data.inputs.mixed.columns import (
+    UNLABELLED,
     Cell,
     about_levels,
     are_whole,
@@ -41,7 +42,7 @@ from bayeszoo.data.inputs.mixed.columns import (
     unplaced,
 )
 from bayeszoo.data.table.read import read_table
-from bayeszoo.data.table.table import Column, Table, is_text, quoted, repeats, shown, to_counts
+from bayeszoo.data.table.table import DROP, Column, Table, complete, is_text, quoted, repeats, shown, to_counts
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.named import Options
 
@@ -175,6 +176,8 @@ class Mixed(Inputs):
         """Convert features, treat missing values and repeat rows; return them, and codes and counts of these rows."""
         cells = self._cells(table, kinds, like, options)
         coded = [table[name] for name in codes]
+        if coded and missing != "drop":  # a class cannot be masked
+            complete(coded, codes.values(), "refuse", DROP if like is None else UNLABELLED)
         counted = [table[options[COUNT]]] if COUNT in options else []
         numbers = [*codes.values(), *map(to_counts, counted)]
         kept, values, notes = kept_rows([*coded, *counted], numbers, cells, missing, like is not None, self.maskable)
