@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from scipy import special, stats
 
 import bayeszoo as bz
+from bayeszoo.answers.columns import NOT_UPDATED
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
 from bayeszoo.families.hmm import model as module
 from bayeszoo.families.hmm import passes
@@ -140,6 +141,14 @@ def test_other_rows_are_decoded_with_the_codes_of_the_fit(symbols):
     assert "sequence" not in found
     later = columns(bz.forecast(tree, 1, ["c", "c"]), "state")
     np.testing.assert_allclose(later, expected[-1:] @ TRANSITION, rtol=1e-10)
+
+
+def test_answers_about_other_rows_say_that_they_do_not_update_the_parameters(symbols):
+    tree, _ = symbols
+    for answer in (bz.decode(tree, ["c", "c"]), bz.forecast(tree, 1, ["c", "c"]), bz.assign(tree, ["c", "c"])):
+        assert answer.attrs["remarks"] == [NOT_UPDATED]
+    for answer in (bz.decode(tree), bz.forecast(tree, 1), bz.assign(tree)):
+        assert "remarks" not in answer.attrs
 
 
 def test_mean_and_sd_of_later_numbers_are_those_of_the_mixture():

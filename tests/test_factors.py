@@ -149,7 +149,9 @@ def test_scores_lie_along_scikit_learns_components(iris):
 def test_scores_of_new_rows_are_those_of_the_fit(iris):
     Y = bz.example(Ppca, "iris")
     table = dict(zip(reversed(Y["column"].tolist()), Y["Y"][:5].T[::-1], strict=True))
-    np.testing.assert_allclose(bz.project(iris, table)["mean"], bz.project(iris)["mean"][:10])
+    of_new_rows = bz.project(iris, table)
+    np.testing.assert_allclose(of_new_rows["mean"], bz.project(iris)["mean"][:10])
+    assert "remarks" not in of_new_rows.attrs  # of a point estimate there are no others
 
 
 def test_scores_do_not_depend_on_the_rotation_of_draws(air):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _MOST_NAMED = 5
 FAR_FROM_DRAWS = "too far from the draws, few of which carry the mean"
 """Why the mean of a density, or of a probability given a row, is withheld."""
+NOT_UPDATED = "the parameters are those given the rows of the fit: new rows do not update them"
 
 
 def moment_columns(known: Moments, quantiles: Quantiles | None = None) -> dict[str, np.ndarray]:
@@ -24,6 +25,13 @@ def moment_columns(known: Moments, quantiles: Quantiles | None = None) -> dict[s
     values, errors = ({}, {}) if quantiles is None else (quantiles.values, quantiles.columns())
     moments = {"mean": known.mean, "sd": known.sd}
     return {**moments, **values, "mcse_mean": known.mcse_mean, "mcse_sd": known.mcse_sd, **errors}
+
+
+def not_updated(frame: pd.DataFrame, kind: str) -> pd.DataFrame:
+    """Remark that new rows are averaged over draws given the rows of the fit; a point estimate has no others."""
+    if kind != "point estimate":
+        frame.attrs["remarks"] = [*frame.attrs.get("remarks", ()), NOT_UPDATED]
+    return frame
 
 
 def with_reasons(frame: pd.DataFrame, withheld: np.ndarray) -> pd.DataFrame:

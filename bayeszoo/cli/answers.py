@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from bayeszoo.cli import options as opt
-from bayeszoo.cli import saved
+from bayeszoo.cli import saved, terminal
 from bayeszoo.data.table.table import escaped
 from bayeszoo.foundation.named import Document
 from bayeszoo.results.stored import Fit
@@ -66,9 +66,12 @@ class AnswerOptions:
         def document(written: saved.Written) -> Document:
             return {**whole, **written, "rows": saved.records(frame)}
 
-        self.deliver(
-            partial(show, frame, whole, self.digits), document, frame if in_full is None else in_full, **writers
-        )
+        def print_all() -> None:
+            show(frame, whole, self.digits)
+            for remark in whole.get("remarks", ()):
+                terminal.out().print(f"{remark[0].upper()}{remark[1:]}.")
+
+        self.deliver(print_all, document, frame if in_full is None else in_full, **writers)
 
     def answer_rows(
         self,

@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 
 from bayeszoo.answers.averages import Average
-from bayeszoo.answers.columns import FAR_FROM_DRAWS, with_reasons
+from bayeszoo.answers.columns import FAR_FROM_DRAWS, not_updated, with_reasons
 from bayeszoo.answers.judged import (
     FAR,
     Agreement,
@@ -92,7 +92,8 @@ def assign(tree: xr.DataTree, new_data: object = None, **options: Any) -> pd.Dat
     Notes
     -----
     A point estimate is plugged in: its probabilities ignore the uncertainty of the parameters. Draws are weighed by the
-    density that they give a further row, which tells about the parameters too; not so for the rows of a series.
+    density that they give a further row, which tells about the parameters too; not so for the rows of a series, as
+    ``attrs["remarks"]`` says.
 
     Raises
     ------
@@ -117,7 +118,8 @@ def assign(tree: xr.DataTree, new_data: object = None, **options: Any) -> pd.Dat
             f"{model.name} has no latent variable of each row", "no_latent_variable", hint="see `bayeszoo list`"
         )
     data = rows_asked(fit, new_data, options)
-    average = _of_new_rows if new_data is not None and fit.kind != "point estimate" else assignments
+    is_weighed = new_data is not None and fit.kind != "point estimate" and _have_densities(model, fit.draws(), data)
+    average = _of_new_rows if is_weighed else assignments
     own = average(model, fit.draws(), data)
     agreement = None
     if is_judged(fit):
@@ -130,18 +132,21 @@ def assign(tree: xr.DataTree, new_data: object = None, **options: Any) -> pd.Dat
     frame = with_reasons(frame, reasons.astype(object))
     if agreement is not None:
         frame.attrs["judged"] = agreement.line
-    return frame
+    return frame if new_data is None or is_weighed else not_updated(frame, fit.kind)
+
+
+def _have_densities(model: Latent, params: Params, data: Data) -> bool:
+    """Say whether each row has a density given the parameters, which no other row changes."""
+    is_of_rows = not isinstance(model, Sequential) and not row_axes(model)
+    return is_of_rows and log_rows(model, _first(params), data) is not None
 
 
 def _of_new_rows(model: Latent, params: Params, data: Data) -> Assignments | Latents:
     """Average the latent variables' distribution given rows that the draws (chain, draw, ...) have not seen.
 
     A further row tells about the parameters too, above all if the fit has few rows: as in `classify`, each draw is
-    weighed by the density that it gives the row. Rows that depend on each other, and those with parameters of their
-    own, are averaged without weights.
+    weighed by the density that it gives the row.
     """
-    if isinstance(model, Sequential) or row_axes(model) or log_rows(model, _first(params), data) is None:
-        return assignments(model, params, data)
     leading, draws, average = np.shape(next(iter(params.values())))[:2], flat(params), Average("sampled", draws=params)
     total, cells = model.inputs.size(data), np.size(model.component_probabilities(_first(params), data))
     step = max(1, _HELD * total // (math.prod(leading) * max(cells, 1)))

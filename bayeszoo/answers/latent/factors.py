@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayeszoo.answers.columns import moment_columns, with_reasons
+from bayeszoo.answers.columns import moment_columns, not_updated, with_reasons
 from bayeszoo.answers.judged import judged
 from bayeszoo.answers.latent.assign import by_row, rows_asked
 from bayeszoo.answers.quantiles import Quantiles, over_draws
@@ -65,9 +65,9 @@ def project(tree: xr.DataTree, new_data: object = None, **options: object) -> pd
     The axes are those of the mean of W W', the longest first, each with its largest entry positive. Procrustes rotates
     the loadings of each draw, and the scores with them, as near as possible to these axes, so that the answer does not
     depend on a sampler's rotation of W. As the noise goes to 0 the scores are those of PCA divided by the square root
-    of their variance (divisor N).
+    of their variance (divisor N). New rows do not update the parameters, as ``attrs["remarks"]`` says.
     """
-    return judged(Fit(tree), _ANSWER, partial(_rows, new_data, options), _scores)
+    return _of_rows(Fit(tree), new_data, options, _scores)
 
 
 def _scores(fit: Fit, data: Data) -> pd.DataFrame:
@@ -111,7 +111,7 @@ def reconstruct(tree: xr.DataTree, new_data: object = None, **options: object) -
     A prediction is not an imputation: the fit was made without it, and a second fit to the completed table would take
     it for an observation.
     """
-    return judged(Fit(tree), _ANSWER, partial(_rows, new_data, options), _reconstructed)
+    return _of_rows(Fit(tree), new_data, options, _reconstructed)
 
 
 def _reconstructed(fit: Fit, data: Data) -> pd.DataFrame:
@@ -124,6 +124,12 @@ def _reconstructed(fit: Fit, data: Data) -> pd.DataFrame:
         frame.loc[:, numbers] = frame.loc[:, numbers].mul(factors, axis=0)
     frame.insert(1, "what", np.where(np.isnan(observed), "predicted", "without noise"))
     return frame
+
+
+def _of_rows(fit: Fit, new_data: object, options: Options, answer: Callable[[Fit, Data], pd.DataFrame]) -> pd.DataFrame:
+    """Answer for the rows of the fit, or for new ones, which do not update its parameters."""
+    frame = judged(fit, _ANSWER, partial(_rows, new_data, options), answer)
+    return frame if new_data is None else not_updated(frame, fit.kind)
 
 
 def _rows(new_data: object, options: Options, fit: Fit) -> Data:

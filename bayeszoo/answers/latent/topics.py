@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import lazy_loader
 import numpy as np
 
-from bayeszoo.answers.columns import error_of_mean
+from bayeszoo.answers.columns import error_of_mean, not_updated
 from bayeszoo.answers.quantiles import Quantiles
 from bayeszoo.data.inputs import Corpus
 from bayeszoo.data.read import Data, read
@@ -125,7 +125,8 @@ def proportions(
     -------
     pandas.DataFrame
         Index ``document`` and ``topic``; ``mean``, ``sd``, ``q025``, ``median``, ``q975`` and ``mcse_mean`` of the
-        share. ``attrs["caveat"]`` as in `topics`, ``attrs["notes"]`` the notes of reading.
+        share. ``attrs["caveat"]`` as in `topics`, ``attrs["notes"]`` the notes of reading; ``attrs["remarks"]`` says
+        that other documents do not update the topics.
 
     Raises
     ------
@@ -149,7 +150,7 @@ def proportions(
     )
     frame = pd.DataFrame({name: values.ravel() for name, values in moments.items()}, index=index)
     frame.attrs |= {"notes": notes, **caveat}
-    return frame
+    return frame if new_data is None else not_updated(frame, fit.kind)
 
 
 def document_scores(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from bayeszoo.answers.averages import log_means
+from bayeszoo.answers.columns import not_updated
 from bayeszoo.answers.judged import (
     Limits,
     Part,
@@ -186,7 +187,8 @@ def decode(
         ``log_likelihood``, the log density of the rows given the same parameters; ``expected_errors``, the expected
         number of rows whose state is not ``state``, with its Monte Carlo error ``mcse_expected_errors``; and for new
         rows by several draws ``log_predictive``, the log of their density averaged over the draws, NaN if few draws
-        carry it, and its Monte Carlo error ``mcse_log_predictive``.
+        carry it, and its Monte Carlo error ``mcse_log_predictive``. Other sequences do not update the parameters, as
+        ``remarks`` says.
 
         If the state is a number, the columns are ``level`` and ``sd``, ``q025``, ``median`` and ``q975`` given all
         rows; ``filtered`` and ``sd_filtered`` given the rows so far; ``log_score``, the log density of the row given
@@ -218,8 +220,13 @@ def decode(
     if (levels := of_levels(known, new_data, options)) is not None:
         if isinstance(levels[0], Fit):
             _refuse_paths(levels[0], paths)
-        return decoded(*levels, paths, seed)
-    decoding = decodable(known, new_data, options)
+        frame = decoded(*levels, paths, seed)
+    else:
+        frame = _of_states(known, decodable(known, new_data, options), paths, seed)
+    return frame if new_data is None or isinstance(known, Model) else not_updated(frame, known.kind)
+
+
+def _of_states(known: Fit | Model, decoding: Decodable, paths: int, seed: int | np.random.Generator) -> pd.DataFrame:
     if isinstance(known, Model) or not is_judged(known):
         return _decoded(decoding, paths, seed).frame
     _refuse_paths(known, paths)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bayeszoo.answers.columns import moment_columns, with_reasons
+from bayeszoo.answers.columns import moment_columns, not_updated, with_reasons
 from bayeszoo.answers.judged import (
     Part,
     answering,
@@ -99,8 +99,13 @@ def forecast(
     if isinstance(known, Fit) and (rows := coming(known, new_data, options)) is not None:
         return forecasted(answering(known, LEVELS), known.data, steps, rows)
     if (levels := of_levels(known, new_data, options)) is not None:
-        return forecasted(*levels, steps)
-    decoding = decodable(known, new_data, options, need_states=False)
+        frame = forecasted(*levels, steps)
+    else:
+        frame = _of_states(known, decodable(known, new_data, options, need_states=False), steps)
+    return frame if new_data is None or isinstance(known, Model) else not_updated(frame, known.kind)
+
+
+def _of_states(known: Fit | Model, decoding: Decodable, steps: int) -> pd.DataFrame:
     own = _Ahead.of(decoding, steps)
     if isinstance(known, Model) or not is_judged(known):
         return own.table(decoding, steps)

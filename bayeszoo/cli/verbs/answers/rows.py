@@ -151,8 +151,6 @@ def _show_levels(frame: pd.DataFrame, whole: Document, digits: int | None) -> No
         score = with_error(value, whole["mcse_log_score"], nats(value, digits), digits)
         which = "known parameters" if whole["method"] == KNOWN else "parameters of the fit to all rows"
         console.print(f"Log density of the rows one step ahead {score}, at the {which}.")
-    for remark in whole.get("remarks", ()):
-        console.print(f"{remark}.")
     _say_plugged_in(whole)
 
 
