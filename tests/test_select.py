@@ -344,7 +344,7 @@ def run(run, monkeypatch, tmp_path):
 
 
 def test_command_compares_priors(run):
-    options = ("select", "coins.csv", "-c", "beta_bernoulli", "--candidate", "beta_bernoulli a=10 b=10")
+    options = ("select", "coins.csv", "-c", "beta_bernoulli", "--candidate", "beta_bernoulli --set a=10 b=10")
     code, out, err = run(*options)
     assert (code, err) == (0, "")
     assert out.index("beta_bernoulli(a=10,") < out.index("beta_bernoulli(a=1,")

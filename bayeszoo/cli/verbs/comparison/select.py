@@ -323,7 +323,7 @@ def _fitted(named: Mapping[str, object], rows: Data | None, seed: int, reporter:
 def parse_candidate(text: str) -> tuple[type[Model] | Path, dict[str, Any]]:
     """Read a candidate: a model with the fields that are set, or the file of a fit."""
     try:
-        name, *sets = shlex.split(text)
+        name, *sets = (word for word in shlex.split(text) if word != "--set")  # as after `fit`
     except ValueError:  # an open quotation, or an empty text
         raise InputError(
             f"--candidate {text!r} is not a model with fields", "wrong_type", hint="write 'MODEL a=1 b=5'"
