@@ -6,12 +6,15 @@ import json
 
 import numpy as np
 import pytest
+import xarray as xr
 from scipy import integrate, stats
 
 import bayeszoo as bz
 from bayeszoo.comparison import by as grouped
 from bayeszoo.comparison.contrast_columns import BEST, by_draws, highest
+from bayeszoo.errors import InputError
 from bayeszoo.results.stored import Fit
+from tests.refusals import raises
 
 COIN, SEVERAL = bz.find("beta_bernoulli"), bz.find("beta_binomial")
 PAGES = {"page": list("ABC"), "buyers": [31, 47, 44], "visitors": [412, 398, 405]}
@@ -98,6 +101,18 @@ def test_two_groups_are_the_special_case():
         assert best.loc["B", name] == pair[name]
     assert best.loc["A", "p_greater"] == pytest.approx(1 - pair["p_greater"])
     assert best.loc["A", "loss_group"] == pytest.approx(pair["loss_against"])
+
+
+def test_the_only_group_is_compared_with_no_other(tree):
+    alone = tree.copy()
+    alone["fits"] = xr.DataTree(children={"A": tree["fits"]["A"].copy()})
+    alone.attrs["groups"] = json.dumps(["A"])
+    assert len(bz.best_of_groups(alone)) == len(bz.contrasts(alone)) == 0
+    means = bz.find("normal_means")
+    group = bz.fit(means(), {"y": [1.0], "se": [0.5], "group": ["x"]}, "map", seed=1, groups=())
+    for compare in (bz.best_of_groups, bz.contrasts):
+        with raises(InputError, "one_group"):
+            compare(group)
 
 
 def test_groups_with_equal_rows_are_the_best_equally_probably():

@@ -41,7 +41,7 @@ def pairs_of(labels: Sequence[str], against: str | None, usual: str) -> list[tup
     if against not in (None, BEST, *labels):
         raise InputError(f"there is no group {against!r}", "unknown_name", hint=f"the groups are {', '.join(labels)}")
     pairs = [(group, first) for first, group in itertools.combinations(labels, 2)]
-    if against is not None or len(pairs) > MOST_PAIRS:
+    if len(labels) > 1 and (against is not None or len(pairs) > MOST_PAIRS):
         reference = usual if against is None else against
         pairs = [(label, reference) for label in labels if label != reference]
     return pairs

@@ -23,6 +23,7 @@ from bayeszoo.data.inputs import Groups
 from bayeszoo.data.inputs.groups.lines import CODE
 from bayeszoo.data.inputs.groups.regressions import WithGroups
 from bayeszoo.data.inputs.groups.rows import GROUP
+from bayeszoo.errors import InputError
 from bayeszoo.results.stored import Fit, is_by_group
 from bayeszoo.results.summary import summaries_of
 
@@ -71,6 +72,8 @@ def contrasts_within(fit: Fit, against: str | None, rope: float | None) -> pd.Da
     inputs, notes = fit.model.inputs, list[str]()
     precisions = inputs.raw(fit.data)[1] if isinstance(inputs, Groups) else np.bincount(fit.data[CODE])
     best = int(np.argmax(precisions))
+    if len(labels) == 1:
+        raise InputError(f"there is one group only, {labels[0]!r}", "one_group", hint="its estimate is in the fit")
     pairs = pairs_of(labels, against, labels[best])
     if against is None and len(pairs) < len(labels) * (len(labels) - 1) / 2:
         noun, sizes = (inputs.beside, fit.data[inputs.beside]) if isinstance(inputs, Groups) else ("rows", precisions)
