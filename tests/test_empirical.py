@@ -10,6 +10,7 @@ import scipy
 from bayeszoo.models.beta_bernoulli import BetaBernoulli
 from bayeszoo.models.gaussian_mean import GaussianMean
 from bayeszoo.models.markov_chain import MarkovChain
+from scipy import optimize, special
 
 import bayeszoo as bz
 from bayeszoo.distributions.special import log_beta_ratio
@@ -276,6 +277,54 @@ def test_an_evidence_that_is_not_finite_and_one_climb_are_refused():
 class Matrix(BetaBernoulli):
     v: tuple = covariance(((1.0,),), "prior covariance", axes=("column", "column"))
     intercept: bool = False
+
+
+def log_evidence_of_classes(data, model, kappa0, psi):
+    """The log evidence of classes of Gaussian rows under a scale matrix ``psi`` times the identity, by SciPy."""
+    y, Y, D = data["y"], data["reals"], data["reals"].shape[1]
+    counts = np.bincount(y)
+    total = special.gammaln(len(counts)) - special.gammaln(len(counts) + len(y)) + special.gammaln(1 + counts).sum()
+    for k, n in enumerate(counts):
+        apart = Y[y == k] - Y[y == k].mean(axis=0)
+        shift = Y[y == k].mean(axis=0) - np.array(model.m0)
+        scale = psi * np.eye(D) + apart.T @ apart + kappa0 * n / (kappa0 + n) * np.outer(shift, shift)
+        nu, nu_n = float(model.nu0), float(model.nu0) + n
+        total += special.multigammaln(nu_n / 2, D) - special.multigammaln(nu / 2, D) - n * D / 2 * np.log(np.pi)
+        total += (nu * D * np.log(psi) - nu_n * np.linalg.slogdet(scale)[1] + D * np.log(kappa0 / (kappa0 + n))) / 2
+    return total
+
+
+@pytest.fixture(scope="module")
+def classes():
+    kind = bz.find("gaussian_discriminant")
+    data = bz.example(kind, "ripley")  # of two features: integrals over covariances take long
+    return kind.weak(data).replaced(Psi0=1.0), data
+
+
+def test_a_multiple_of_the_identity_is_chosen_as_by_scipy(classes):
+    model, data = classes
+    chosen = bz.empirical_bayes(model, data, over="Psi0")
+    peer = optimize.minimize_scalar(
+        lambda x: -log_evidence_of_classes(data, model, float(model.kappa0), np.exp(x)), bounds=(-6, 4)
+    )
+    assert float(chosen.model.Psi0) == pytest.approx(np.exp(peer.x), rel=1e-4)
+    assert chosen.log_evidence == pytest.approx(-peer.fun, rel=1e-9)
+    with raises(bz.InputError, "unknown_field", "Psi0=1"):
+        bz.empirical_bayes(type(model).weak(data), data, over="Psi0")
+
+
+AS_ARGUMENT = {"kappa0": "kappa0", "Psi0": "psi"}
+
+
+@pytest.mark.parametrize("name", AS_ARGUMENT)
+def test_fields_of_several_covariances_are_integrated_as_by_a_plain_sum(classes, name):
+    model, data = classes
+    both = bz.full_bayes(model, data, over=name)
+    own = {"kappa0": float(model.kappa0), "psi": 1.0}
+    x = np.linspace(*np.log(both.bounds[name]), 1001)
+    logs = [log_evidence_of_classes(data, model, **own | {AS_ARGUMENT[name]: v}) for v in np.exp(x)]
+    heights = np.exp(logs - np.max(logs))
+    assert both.log_evidence == pytest.approx(np.max(logs) + np.log(np.trapezoid(heights, x) / np.ptp(x)), abs=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 LIBRARY = sorted((ROOT / "bayeszoo").rglob("*.py"))
 MODELS = sorted((ROOT / "models").glob("*.py"))
-LONG_MODELS = {"hmm", "lda"}  # the two whose recursions need the room
+LONG_MODELS = {"lda"}  # its recursions need the room
 
 # In two halves, or this file would be found too.
 REGISTRIES = [f"{name}.org" for name in ("pypi", "pythonhosted", "anaconda")] + ["npmjs" + ".com", "crates" + ".io"]

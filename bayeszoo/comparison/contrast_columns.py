@@ -90,10 +90,9 @@ def by_draws(
         columns |= _probability("p_above", difference > rope, difference)
         columns |= _probability("p_below", difference < -rope, difference)
     for name, loss in (("loss_group", np.maximum(-difference, 0)), ("loss_against", np.maximum(difference, 0))):
+        # of a loss that no draw has the error is as if one effective draw just had it
         expected, seldom = moments(loss), np.abs(difference).min((0, 1)) / diagnostics.ess(difference, "bulk")
-        error = np.where(
-            loss.max((0, 1)) == 0, seldom, expected.mcse_mean
-        )  # no draw: as if one effective draw just did
+        error = np.where(loss.max((0, 1)) == 0, seldom, expected.mcse_mean)
         columns |= {name: expected.mean, f"{name}_mcse": error}
     columns |= quantiles_named("difference", Quantiles.of_draws(difference))
     columns |= quantiles_named("ratio", Quantiles.of_draws(ratio))

@@ -46,9 +46,9 @@ class CovarianceMarginals(Stackable):
         self._pairs = _of_pairs(self._shape, (self.Psi / self._unit)[..., *self._off])
 
     def beside(self, laws: Sequence[Self], axes: tuple[int, ...]) -> Self:
-        """Stack the entries of several matrices to shape (*axes, D, D)."""
-        nu, psi = np.array([law.nu for law in laws]), np.array([law.Psi for law in laws])
-        return type(self)(nu.reshape(axes), psi.reshape(*axes, *psi.shape[1:]))
+        """Stack the entries of several matrices to shape (*axes, ..., D, D)."""
+        stacked = (np.stack([getattr(law, name) for law in laws]) for name in ("nu", "Psi"))
+        return type(self)(*(values.reshape(*axes, *values.shape[1:]) for values in stacked))
 
     def mean(self) -> np.ndarray:
         """Psi / (nu - D - 1); where undefined, inf on the diagonal and NaN off it."""

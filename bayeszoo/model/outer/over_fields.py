@@ -50,14 +50,19 @@ class OverByDraws(Model, family=True):
 
 def domain(model: Model, name: str) -> Scale:
     """Return the range of a field: all numbers, or if it must be positive those above 0 or the model's bound."""
-    is_positive = hyperparameters(model)[name].positive
+    field = hyperparameters(model)[name]
+    is_positive = field.positive or field.matrix  # a multiple of the identity matrix
     return Scale(float(model.lower_bounds.get(name, 0.0))) if is_positive else Scale()
 
 
 def require_fields(model: Model, names: Sequence[str]) -> None:
-    """Raise `InputError` unless all names are different numeric fields of the model."""
+    """Raise `InputError` unless all names are different numeric fields of the model.
+
+    A matrix is one where its value is a number, which stands for that multiple of the identity.
+    """
     declared = hyperparameters(model)
-    numeric = [name for name, field in declared.items() if not (field.matrix or field.whole)]
+    matrices = [name for name, field in declared.items() if field.matrix and np.ndim(getattr(model, name))]
+    numeric = [name for name, field in declared.items() if not field.whole and name not in matrices]
     hint = f"{model.name} has {', '.join(numeric)}"
     if not names:
         raise InputError(
@@ -65,9 +70,10 @@ def require_fields(model: Model, names: Sequence[str]) -> None:
         )
     for name in names:
         if name in declared and name not in numeric:
-            kind = "a matrix" if declared[name].matrix else "a whole number"
+            kind = "a matrix" if name in matrices else "a whole number"
             problem = f"over {name}: it is {kind}, and only numbers or vectors can be chosen"
-            raise InputError(problem, "unknown_field", hint=hint)
+            as_number = f"; as a number ({name}=1) it is that multiple of the identity, and can be chosen"
+            raise InputError(problem, "unknown_field", hint=hint + as_number * declared[name].multiple)
         if name not in numeric:
             raise InputError(f"over {name}: {model.name} has no such numeric field", "unknown_field", hint=hint)
     if len(set(names)) < len(names):

@@ -31,7 +31,9 @@ from bayeszoo.inference.methods.modes.surface import (
     still_rises,
 )
 from bayeszoo.inference.problem import Outcome, Problem
+from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import ClosedForm
+from bayeszoo.model.fields import hyperparameters
 from bayeszoo.model.outer.over import Over
 
 STARTS = 8
@@ -123,7 +125,7 @@ class SearchCoordinates(SurfaceCoordinates):
         coordinates = cls.of(model, tuple(model.outer), data, model=model, weak=np.empty(0))
         coordinates = replace(coordinates, origin=coordinates.places(fields))
         weak = model.base if data is None else model.of.weak(data)
-        weak_fields = {name: _alike(getattr(weak, name), value) for name, value in fields.items()}
+        weak_fields = {name: _alike(_scales(weak, name), value) for name, value in fields.items()}
         return replace(coordinates, weak=coordinates.places(weak_fields))
 
     def model_at(self, x: np.ndarray) -> ClosedForm[Any]:
@@ -131,9 +133,15 @@ class SearchCoordinates(SurfaceCoordinates):
         return self.model.at(self.outer(x))
 
 
-def _alike(value: object, field: np.ndarray) -> np.ndarray:
+def _scales(model: Model, name: str) -> np.ndarray:
+    """Return a field, of a matrix the diagonal."""
+    values = np.asarray(getattr(model, name))
+    is_matrix = hyperparameters(model)[name].matrix and values.ndim
+    return np.diagonal(values, axis1=-2, axis2=-1) if is_matrix else values
+
+
+def _alike(values: np.ndarray, field: np.ndarray) -> np.ndarray:
     """Return a field of the weakly informative model in the shape of this model's field."""
-    values = np.asarray(value)
     return np.broadcast_to(values if values.shape == field.shape else np.median(values), field.shape)
 
 
