@@ -187,3 +187,8 @@ class Outcome:
     dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     coords: Mapping[str, Any] = field(default_factory=dict)
     interrupted: bool = False  # whether the run was stopped from outside
+
+    @property
+    def length(self) -> int:
+        """The number of draws of each chain."""
+        return int(next(iter(self.draws.values())).shape[1])

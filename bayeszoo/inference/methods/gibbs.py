@@ -14,22 +14,24 @@ with a flattened density of one mode, and follow it as it splits. Chains that al
 
 from __future__ import annotations
 
+import itertools
 import math
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
 from bayeszoo.errors import InputError, Interrupted
-from bayeszoo.foundation.gate import APART, Check, check_draws, failures, longer_may_help, passed
+from bayeszoo.foundation.gate import APART, Check, check_draws
 from bayeszoo.foundation.process import signals
 from bayeszoo.foundation.process.progress import Reporter
+from bayeszoo.inference.engine.attempts import first_to_pass, with_checks
 from bayeszoo.inference.engine.settled import Settled, unvisited
 from bayeszoo.inference.labels.symmetry import label_free, some_entries
 from bayeszoo.inference.problem import Outcome, Problem
+from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Collapsed, Gibbs, PointMasses, is_log_concave
 from bayeszoo.model.capabilities.steps import GibbsChain
 
@@ -61,11 +63,8 @@ def run(
             for _ in range(chains * (SCOUTS if scouts else 1))
         ]
         samplers, earlier = _best(problem, samplers, chains, tune) if scouts else (samplers, [])
-        most = ATTEMPTS if extend else 1
-        kept, checks, facts = _longest(_attempts(problem, samplers, earlier, draws, tune, thin, most))
-    lp = {"lp": kept.pop(LP)}
-    sampler = "collapsed Gibbs" if isinstance(model, Collapsed) else "Gibbs"
-    return Outcome(kept, sampler, checks or [], facts, sample_stats=lp, interrupted=checks is None)
+        attempts = _attempts(problem, samplers, earlier, draws, tune, thin)
+        return first_to_pass(problem, attempts, ATTEMPTS if extend else 1)
 
 
 def _is_annealed(problem: Problem) -> bool:
@@ -105,31 +104,6 @@ def _left_behind(problem: Problem, kept: dict[str, np.ndarray], earlier: list[Se
     return unvisited(latest, earlier, float(latest.log_density.var()))
 
 
-class _Attempt(NamedTuple):
-    """The result of one run of the chains; checks are None if it, or the next attempt, was stopped."""
-
-    kept: dict[str, np.ndarray]
-    checks: list[Check] | None
-    facts: dict[str, int]
-
-    @property
-    def length(self) -> int:
-        """The number of draws of each chain."""
-        return self.kept[LP].shape[1]
-
-
-def _longest(attempts: Iterator[_Attempt]) -> _Attempt:
-    """Return the last attempt, or if that was stopped the longest; raise if the first one has no draw."""
-    longest = next(attempts)
-    try:
-        for attempt in attempts:
-            longest = attempt if attempt.length >= longest.length else longest._replace(checks=None)
-    except (Interrupted, KeyboardInterrupt):  # before the attempt has a draw
-        signals.answer()
-        longest = longest._replace(checks=None)
-    return longest
-
-
 def _attempts(
     problem: Problem,
     samplers: list[GibbsChain],
@@ -137,9 +111,8 @@ def _attempts(
     draws: int,
     tune: int,
     thin: int,
-    most: int,
-) -> Iterator[_Attempt]:
-    """Run the chains until they pass, are stopped, or would not gain from a longer run; at most ``most`` times.
+) -> Iterator[Outcome]:
+    """Run the chains again and again, each time longer, or annealed again where they are apart.
 
     If ``earlier`` chains looked for modes, the chains have warmed up. Chains that are annealed again must visit every
     region where the chains before them settled.
@@ -147,21 +120,26 @@ def _attempts(
     warmup, settled = 0 if earlier else tune, list(earlier)
     warmup_sweeps = sum(_scouting(problem, tune)) if earlier else tune
     kept = _room(samplers[0], (len(samplers), draws))
-    for attempt in range(1, most + 1):
+    for attempt in itertools.count(1):
         length = _sample(samplers, kept, warmup, thin, problem.reporter)
         kept = {name: values[:, :length] for name, values in kept.items()}
-        checks = None if length < draws else signals.unless_stopped(partial(_judged, problem, kept, settled))
-        yield _Attempt(kept, checks, {"attempts": attempt, "tune": warmup_sweeps, "thin": thin})
-        if checks is None or passed(checks) or not longer_may_help(checks) or attempt == most:
-            return
-        problem.reporter.say(f"attempt {attempt} did not pass: {failures(checks)}")
+        facts = {"attempts": attempt, "tune": warmup_sweeps, "thin": thin}
+        outcome = _outcome(problem.model, kept, facts, interrupted=length < draws)
+        outcome = with_checks(problem, outcome, partial(_judged, problem, kept, settled))
+        yield outcome
         are_apart = _is_annealed(problem) and any(
-            check.name == "r_hat" and not (check.value or np.inf) <= APART for check in checks
+            check.name == "r_hat" and not (check.value or np.inf) <= APART for check in outcome.checks
         )
         settled += [_settled(problem, kept)] if are_apart else []
         tune, warmup = 2 * tune, 2 * tune if are_apart else 0  # separated chains need annealing, not more draws
         warmup_sweeps, thin = warmup_sweeps + draws * thin + warmup, thin if are_apart else 2 * thin
         kept = {name: np.empty_like(values) for name, values in kept.items()}
+
+
+def _outcome(model: Model, kept: dict[str, np.ndarray], facts: Mapping[str, int], interrupted: bool) -> Outcome:
+    draws = {name: values for name, values in kept.items() if name != LP}
+    sampler = "collapsed Gibbs" if isinstance(model, Collapsed) else "Gibbs"
+    return Outcome(draws, sampler, [], facts, sample_stats={"lp": kept[LP]}, interrupted=interrupted)
 
 
 def _judged(problem: Problem, kept: dict[str, np.ndarray], earlier: list[Settled]) -> list[Check]:

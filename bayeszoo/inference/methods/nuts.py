@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
@@ -20,19 +20,17 @@ from bayeszoo.foundation.gate import (
     care_may_help,
     check_draws,
     check_hmc,
-    failures,
-    longer_may_help,
-    passed,
     recorded_log_density,
 )
 from bayeszoo.foundation.named import Statistics
 from bayeszoo.foundation.numerics.optimize import NOT_FINITE
 from bayeszoo.foundation.process import signals
 from bayeszoo.foundation.process.importing import later
+from bayeszoo.inference.engine.attempts import first_to_pass, with_checks
 from bayeszoo.inference.engine.cost import announce_again
 from bayeszoo.inference.engine.settled import Settled, unvisited
 from bayeszoo.inference.labels.symmetry import label_free
-from bayeszoo.inference.methods.runs import Run, Settings, TooLarge, require_room, shared_out, with_pymc
+from bayeszoo.inference.methods.runs import Run, Settings, require_room, shared_out, with_pymc
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.inference.starts import Start, announce, starts, visit_checks
 
@@ -69,45 +67,24 @@ def run(
         raise InputError(
             f"nutpie needs at least one draw of warmup, got tune={tune}", "out_of_range", hint="leave tune out"
         )
-    runs: list[tuple[Run, Settings]] = []
-    for attempt, (factor, accept) in enumerate(ATTEMPTS if extend else ATTEMPTS[:1], start=1):
-        try:
-            begin = _ends(problem, runs[-1][0]) if runs else ()
-            settings = Settings(factor * draws, factor * tune, chains, max(target_accept, accept), begin)
-            runs.append((_sampled(problem, settings, sampler), settings))
-            sampler = runs[-1][0].sampler
-        except (Interrupted, KeyboardInterrupt):  # before this attempt has a draw
-            if not runs:
-                raise
-            signals.answer()
-            return _stopped(problem, runs, sampler)
-        except TooLarge as error:
-            if not runs:
-                raise
-            problem.reporter.say(f"not run again: {error.message}")
-            attempt, settings = attempt - 1, runs[-1][1]
-            break
-        problem.reporter.phase("checking draws")
-        *earlier, latest = (run for run, _ in runs)
-        checks = None if latest.interrupted else signals.unless_stopped(partial(_checks, problem, latest, earlier))
-        if checks is None:
-            return _stopped(problem, runs, sampler)
-        if passed(checks) or not longer_may_help(checks):
-            break
-        problem.reporter.say(f"attempt {attempt} did not pass: {failures(checks)}")
-        if not care_may_help({check.name: check.value for check in checks}, settings.draws * chains):
+    attempts = _attempts(problem, Settings(draws, tune, chains, target_accept), sampler)
+    return first_to_pass(problem, attempts, len(ATTEMPTS) if extend else 1)
+
+
+def _attempts(problem: Problem, settings: Settings, sampler: str) -> Iterator[Outcome]:
+    """Run the chains; run them again from where they ended, longer and with smaller steps, while that may help."""
+    runs: list[Run] = []
+    for attempt, (factor, accept) in enumerate(ATTEMPTS, start=1):
+        longer = settings.longer(factor, accept, _ends(problem, runs[-1]) if runs else ())
+        run = _sampled(problem, longer, sampler)
+        facts = {"attempts": attempt, "tune": longer.tune, "target_accept": longer.target_accept}
+        outcome = with_checks(problem, _outcome(problem, run, facts), partial(_checks, problem, run, runs))
+        yield outcome
+        if not care_may_help({check.name: check.value for check in outcome.checks}, longer.draws * longer.chains):
             problem.reporter.say("not run again: separated chains and many divergences suggest an improper posterior")
-            break
-        if extend and attempt < len(ATTEMPTS):
-            announce_again(problem, [length for length, _ in ATTEMPTS[: attempt + 1]])
-    return _outcome(problem, latest, checks or [], settings, attempt, sampler)
-
-
-def _stopped(problem: Problem, runs: Sequence[tuple[Run, Settings]], sampler: str) -> Outcome:
-    """Return the longest run, without checks: a user who pressed Ctrl-C does not wait for them."""
-    lengths = [run.length for run, _ in runs]
-    run, settings = runs[longest := int(np.argmax(lengths))]
-    return replace(_outcome(problem, run, [], settings, longest + 1, sampler), interrupted=True)
+            return
+        runs, sampler = [*runs, run], run.sampler
+        announce_again(problem, [length for length, _ in ATTEMPTS[: attempt + 1]])
 
 
 def _sampled(problem: Problem, settings: Settings, sampler: str) -> Run:
@@ -162,18 +139,17 @@ def _of_known_modes(problem: Problem, draws: Mapping[str, np.ndarray]) -> list[C
     return visit_checks(problem, np.array(points))
 
 
-def _outcome(
-    problem: Problem, latest: Run, checks: list[Check], settings: Settings, attempts: int, sampler: str
-) -> Outcome:
+def _outcome(problem: Problem, run: Run, facts: Mapping[str, float]) -> Outcome:
     density = problem.density
     return Outcome(
-        {name: latest.draws[name] for name in density.names},
-        f"{sampler} {version(sampler)}",
-        checks,
-        {"attempts": attempts, "tune": settings.tune, "target_accept": settings.target_accept},
-        sample_stats={name: s for name, s in latest.stats.items() if s.dtype.kind in "biuf" and s.ndim == 2},
+        {name: run.draws[name] for name in density.names},
+        f"{run.sampler} {version(run.sampler)}",
+        [],
+        facts,
+        sample_stats={name: s for name, s in run.stats.items() if s.dtype.kind in "biuf" and s.ndim == 2},
         dims=density.dims,
         coords=density.coords,
+        interrupted=run.interrupted,
     )
 
 

@@ -12,9 +12,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from bayeszoo.compile.density import strict
-from bayeszoo.errors import InputError, Interrupted
+from bayeszoo.errors import Interrupted
 from bayeszoo.foundation.gate import arrays_in
 from bayeszoo.foundation.process import signals
+from bayeszoo.inference.engine.attempts import TooLarge
 from bayeszoo.inference.problem import Problem
 from bayeszoo.inference.starts import Start, announce, starts
 
@@ -29,6 +30,11 @@ class Settings:
     target_accept: float
     begin: tuple[Start, ...] = ()  # starts of the chains; empty for the known modes
 
+    def longer(self, factor: int, accept: float, begin: tuple[Start, ...]) -> Settings:
+        """Return the settings of a run of N times the length, of at least this target acceptance."""
+        draws, tune, accept = factor * self.draws, factor * self.tune, max(self.target_accept, accept)
+        return Settings(draws, tune, self.chains, accept, begin)
+
 
 class Run(NamedTuple):
     """The result of one run of a sampler: draws and statistics of the sampler by name, arrays (chain, draw, ...)."""
@@ -42,10 +48,6 @@ class Run(NamedTuple):
     def length(self) -> int:
         """The number of draws of each chain."""
         return int(next(iter(self.draws.values())).shape[1])
-
-
-class TooLarge(InputError):
-    """Draws do not fit into the memory of this machine."""
 
 
 NUMBERS_MORE = 18

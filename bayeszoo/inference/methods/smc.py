@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import math
 import warnings
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -13,8 +14,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.foundation.gate import arrays_in, at_most, check_draws, failures, longer_may_help, passed
-from bayeszoo.foundation.process import signals
+from bayeszoo.foundation.gate import Check, arrays_in, at_most, check_draws
+from bayeszoo.inference.engine.attempts import first_to_pass, with_checks
 from bayeszoo.inference.labels.symmetry import label_free
 from bayeszoo.inference.problem import Outcome, Problem
 
@@ -42,27 +43,22 @@ def run(
 
     if undefined := no_evidence(problem.declared):
         raise InputError(undefined, "undefined_evidence", hint="use another method")
-    outcome, coarse = None, None
-    for _ in range(ATTEMPTS if extend else 1):
-        try:
-            outcome, fine = _attempt(problem, draws, chains, threshold, coarse)
-        except KeyboardInterrupt:  # before the particles are draws of the posterior
-            if outcome is None:
-                raise
-            signals.answer()
-            return replace(outcome, interrupted=True)
-        if outcome.interrupted:
-            return outcome
-        shift = next(check.value or 0.0 for check in outcome.checks if check.name == TEMPERING)
-        if passed(outcome.checks) or not longer_may_help(outcome.checks) or shift > MAX_SHIFT:
-            break
-        problem.reporter.say(f"{draws} particles at {threshold:g} did not pass: {failures(outcome.checks)}")
-        if all(check.passed for check in outcome.checks if check.name != TEMPERING):
+    return first_to_pass(problem, _attempts(problem, draws, chains, threshold), ATTEMPTS if extend else 1)
+
+
+def _attempts(problem: Problem, draws: int, chains: int, threshold: float) -> Iterator[Outcome]:
+    """Run the particles; run them again with finer tempering if only that check failed, else twice as many."""
+    coarse = None
+    while True:
+        outcome, fine = _attempt(problem, draws, chains, threshold, coarse)
+        yield outcome
+        failed = {check.name: check.value or 0.0 for check in outcome.checks if not check.passed}
+        if failed.get(TEMPERING, 0.0) > MAX_SHIFT:
+            return
+        if failed.keys() == {TEMPERING}:
             threshold, coarse = _finer(threshold), fine
         else:
             draws, coarse = 2 * draws, None
-    assert outcome is not None  # there is an attempt
-    return outcome
 
 
 def _attempt(problem: Problem, draws: int, chains: int, threshold: float, coarse: object) -> tuple[Outcome, Any]:
@@ -75,20 +71,13 @@ def _attempt(problem: Problem, draws: int, chains: int, threshold: float, coarse
             coarse = _sample(declared, draws, chains, threshold, problem.seed())
         tree = _sample(declared, draws, chains, _finer(threshold), problem.seed())
     every = arrays_in(tree, "posterior")
-    posterior = {name: every[name] for name in names}
-    free = label_free(problem.model, posterior, problem.observed)
     evidence, before = _log_evidence(tree), _log_evidence(coarse)
     spread = float(evidence.std(ddof=1)) if chains > 1 else math.nan
     shift = _log_mean(evidence) - _log_mean(before)
-    of_draws = signals.unless_stopped(lambda: check_draws(problem.density.moving(posterior) if free is None else free))
-    of_evidence = [
-        at_most("evidence_spread", spread, MAX_EVIDENCE_SD),
-        at_most(TEMPERING, abs(shift), MAX_EVIDENCE_SD),
-    ]
     outcome = Outcome(
-        posterior,
+        {name: every[name] for name in names},
         f"PyMC SMC {version('pymc')}",
-        [*(of_draws or []), *of_evidence],
+        [],
         {
             "log_evidence": _log_mean(evidence),
             "log_evidence_mcse": math.hypot(spread / math.sqrt(chains), shift),
@@ -97,9 +86,18 @@ def _attempt(problem: Problem, draws: int, chains: int, threshold: float, coarse
         },
         dims=problem.density.dims,
         coords=problem.density.coords,
-        interrupted=of_draws is None,
     )
-    return outcome, tree
+    return with_checks(problem, outcome, partial(_checks, problem, outcome.draws, spread, shift)), tree
+
+
+def _checks(problem: Problem, draws: Mapping[str, np.ndarray], spread: float, shift: float) -> list[Check]:
+    """Check the draws, and the log evidence: its spread between runs, and its change under finer tempering."""
+    free = label_free(problem.model, draws, problem.observed)
+    return [
+        *check_draws(problem.density.moving(draws) if free is None else free),
+        at_most("evidence_spread", spread, MAX_EVIDENCE_SD),
+        at_most(TEMPERING, abs(shift), MAX_EVIDENCE_SD),
+    ]
 
 
 def _finer(threshold: float) -> float:
