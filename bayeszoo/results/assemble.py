@@ -54,43 +54,82 @@ def assemble(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options
     """Put the outcome of a method into the groups and attributes of a tree."""
     if outcome.interrupted:
         return _as_drawn(problem, outcome, how, options)
-    model = problem.model
-    labels = labelled(model, outcome.draws, problem.observed, how["kind"])
-    dims, coords = {**outcome.dims, **model.dims}, {**outcome.coords, **model.coords(problem.like)}
-    groups = {}
-    if labels is not None and isinstance(model, Symmetric):
-        axes = {**dims, **dict.fromkeys(("permutation", "sign"), (str(model.exchangeable_axis()),))}
-        of_labels = _of_labels(model, outcome.draws, problem.observed, labels)
-        groups = {name: as_dataset(values, ("chain", "draw"), axes, coords) for name, values in of_labels.items()}
-        outcome = _relabelled(outcome, labels)
-    groups = {**_groups(problem, outcome, dims, coords), **groups}
-    marginals: dict[str, Marginal] | None = None
-    if isinstance(model, ClosedForm):
-        with suppress(NumericalError):  # for some data the posterior or the evidence does not exist
-            marginals = {**problem.posterior, **model.derived_marginals(problem.stats)}
-            groups["exact"] = _exact(marginals, dims, coords).assign_attrs(_evidence(model, problem.stats))
-    if is_integrated(type(model)):
-        with suppress(NumericalError):
-            marginals, quadrature = dict(problem.posterior), problem.integrated
-            exact = _exact(marginals, dims, coords, quadrature.derived)
-            groups["exact"] = exact.assign_attrs({"log_evidence": quadrature.log_evidence})
-    try:
-        groups["derived"] = as_dataset(model.derived(outcome.draws), ("chain", "draw"), dims, coords)
-    except NumericalError as error:  # it need not exist at every point
-        outcome = replace(outcome, facts={**outcome.facts, "derived_withheld": str(error)})
-    tree = _tree(groups)
-    if how["kind"] == "approximate":
+    model, kind = problem.model, how["kind"]
+    dims, coords = _axes(problem, outcome)
+    outcome, of_labels = _labelled(problem, outcome, kind, dims, coords)
+    marginals, exact = _closed_form(problem, dims, coords)
+    outcome, derived = _derived(model, outcome, dims, coords)
+    tree = _tree({**_groups(problem, outcome, dims, coords), **of_labels, **exact, **derived})
+    if kind == "approximate":
         outcome = _measured(problem, outcome, tree, dims, coords)
-    # features of the posterior that a model knows and chains may miss
-    hazards = model.hazards(problem.stats) if how["kind"] in ("sampled", "approximate") else []
-    label_free = _of_no_label(model, marginals)
-    agreement = check_agreement(outcome.draws, label_free) if label_free and how["kind"] == "sampled" else []
-    checks = [*outcome.checks, *hazards, *_checks_of_derived(tree, how["kind"], _atoms_of(model)), *agreement]
-    if how["kind"] == "sampled" and not outcome.interrupted and verdict(checks) != "failed":
+    checks = [*outcome.checks, *_further_checks(problem, outcome, tree, kind, marginals)]
+    outcome = replace(outcome, checks=checks)
+    if kind == "sampled" and verdict(checks) != "failed":
         outcome = replace(outcome, facts={**outcome.facts, **live_of_draws(model, outcome.draws)})
-    tree.attrs.update(_provenance(problem, replace(outcome, checks=checks), how, options))
+    tree.attrs.update(_provenance(problem, outcome, how, options))
     Fit.assembled(tree, model=model, observed=problem.observed, stats=problem.stats, posterior=marginals)
     return tree
+
+
+def _axes(problem: Problem, outcome: Outcome) -> tuple[dict[str, tuple[str, ...]], dict[str, Any]]:
+    """Return the axes of each quantity by name, and the labels of each axis."""
+    return {**outcome.dims, **problem.model.dims}, {**outcome.coords, **problem.model.coords(problem.like)}
+
+
+def _labelled(
+    problem: Problem, outcome: Outcome, kind: str, dims: Mapping[str, tuple[str, ...]], coords: Mapping[str, Any]
+) -> tuple[Outcome, dict[str, xr.Dataset]]:
+    """Return the outcome with its components in one order, and the groups that tell how they were ordered."""
+    model = problem.model
+    labels = labelled(model, outcome.draws, problem.observed, kind)
+    if labels is None or not isinstance(model, Symmetric):
+        return outcome, {}
+    axes = {**dims, **dict.fromkeys(("permutation", "sign"), (str(model.exchangeable_axis()),))}
+    of_labels = _of_labels(model, outcome.draws, problem.observed, labels)
+    groups = {name: as_dataset(values, ("chain", "draw"), axes, coords) for name, values in of_labels.items()}
+    return _relabelled(outcome, labels), groups
+
+
+def _closed_form(
+    problem: Problem, dims: Mapping[str, tuple[str, ...]], coords: Mapping[str, object]
+) -> tuple[dict[str, Marginal] | None, dict[str, xr.Dataset]]:
+    """Return the exact posterior, by formula or quadrature, and the group of its moments; nothing if it has none."""
+    model = problem.model
+    marginals: dict[str, Marginal] | None = None
+    with suppress(NumericalError):  # for some data the posterior or the evidence does not exist
+        if isinstance(model, ClosedForm):
+            marginals = {**problem.posterior, **model.derived_marginals(problem.stats)}
+            exact = _exact(marginals, dims, coords)
+            return marginals, {"exact": exact.assign_attrs(_evidence(model, problem.stats))}
+        if is_integrated(type(model)):
+            marginals = dict(problem.posterior)
+            exact = _exact(marginals, dims, coords, problem.integrated.derived)
+            return marginals, {"exact": exact.assign_attrs({"log_evidence": problem.integrated.log_evidence})}
+    return marginals, {}
+
+
+def _derived(
+    model: Model, outcome: Outcome, dims: Mapping[str, tuple[str, ...]], coords: Mapping[str, object]
+) -> tuple[Outcome, dict[str, xr.Dataset]]:
+    """Return the group of the derived quantities; where they do not exist at a draw, a fact says why."""
+    try:
+        return outcome, {"derived": as_dataset(model.derived(outcome.draws), ("chain", "draw"), dims, coords)}
+    except NumericalError as error:
+        return replace(outcome, facts={**outcome.facts, "derived_withheld": str(error)}), {}
+
+
+def _further_checks(
+    problem: Problem, outcome: Outcome, tree: xr.DataTree, kind: str, marginals: Mapping[str, Marginal] | None
+) -> list[Check]:
+    """Check what the method does not: hazards that a model knows, derived quantities, agreement with the exact answer.
+
+    Hazards are features of the posterior that chains may miss.
+    """
+    model = problem.model
+    hazards = model.hazards(problem.stats) if kind in ("sampled", "approximate") else []
+    label_free = _of_no_label(model, marginals)
+    agreement = check_agreement(outcome.draws, label_free) if label_free and kind == "sampled" else []
+    return [*hazards, *_checks_of_derived(tree, kind, _atoms_of(model)), *agreement]
 
 
 def _of_no_label(model: Model, marginals: Mapping[str, Marginal] | None) -> dict[str, Marginal]:
@@ -129,11 +168,9 @@ def _as_drawn(
     problem: Problem, outcome: Outcome, how: Mapping[str, object], options: Mapping[str, object]
 ) -> xr.DataTree:
     """Return the draws of an interrupted run at once, without checks, derived quantities or relabelling."""
-    model = problem.model
-    dims, coords = {**outcome.dims, **model.dims}, {**outcome.coords, **model.coords(problem.like)}
-    tree = _tree(_groups(problem, outcome, dims, coords))
+    tree = _tree(_groups(problem, outcome, *_axes(problem, outcome)))
     tree.attrs.update(_provenance(problem, replace(outcome, checks=[]), how, options))
-    Fit.assembled(tree, model=model, observed=problem.observed, stats=problem.stats)
+    Fit.assembled(tree, model=problem.model, observed=problem.observed, stats=problem.stats)
     return tree
 
 
