@@ -300,7 +300,7 @@ def test_the_command_refuses_in_one_line(run, written):
     for options, message in [
         (["--column", "name"], "column 'name', row 1: 'a' is not a number"),
         (["--column", "x"], "column 'x': 1 missing value (row 2); use --missing drop"),
-        (["--column", "x", "--positive", "a"], "unknown option 'positive'; accepted are column"),
+        (["--column", "x", "--positive", "a"], "there is no option 'positive' for these data; use --column"),
     ]:
         code, out, err = run("bootstrap", table, *options)
         assert (code, out) == (2, "")

@@ -412,7 +412,7 @@ def test_an_example_is_scaled(run, tmp_path):
     tree = bz.load(saved)
     assert tree.attrs["data_digest"] == data.digest
     assert "data = bz.example(M, 'airquality', scale=True)" in provenance.python([Fit(tree)])
-    assert "unknown option 'scale'" in run("fit", "normal_gamma", "--example", "newcomb", "--scale")[2]
+    assert "there is no option 'scale'" in run("fit", "normal_gamma", "--example", "newcomb", "--scale")[2]
 
 
 @pytest.mark.slow

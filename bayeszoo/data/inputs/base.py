@@ -150,8 +150,9 @@ class Inputs(ABC):
     def _given(self, table: Table, missing: str, options: Options) -> Options:
         chosen = {name: value for name, value in options.items() if value is not None}
         for name in sorted(chosen.keys() - self.options):
-            hint = self.elsewhere.get(name, f"accepted are {', '.join(sorted(self.options))}")
-            raise InputError(f"unknown option {shown(name)}", "unknown_option", hint=hint)
+            others = [f"--{other.replace('_', '-')}" for other in sorted(self.options)]
+            hint = self.elsewhere.get(name, f"use {'one of ' * (len(others) > 1)}{', '.join(others)}")
+            raise InputError(f"there is no option {shown(name)} for these data", "unknown_option", hint=hint)
         if missing not in self.treatments:
             in_fits = "`bayeszoo fit` takes it, in Python bz.read_incomplete" if missing == "impute" else None
             problem = f"missing must be {' or '.join(map(repr, self.treatments))}, got {shown(missing)}"

@@ -11,7 +11,7 @@ import numpy as np
 import scipy
 
 from bayeszoo.data.table.read import read_table
-from bayeszoo.data.table.table import Column, Table, shown, to_reals
+from bayeszoo.data.table.table import Column, Table, quoted, shown, to_reals
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.markov.stationary import stationary
 
@@ -134,6 +134,10 @@ def _edge_table(edges: object) -> Table:
         raise InputError(f"column {shown(others[0])} is not used", "missing_column", column=others[0], hint=hint)
     if not table.rows:
         raise InputError("there are no edges", "no_data")
+    if lacking := [name for name in _COLUMNS[:2] if name not in table.columns]:
+        hint = f"its columns are {quoted(table.columns)}; an edge goes from 'source' to 'target'"
+        problem = f"{table.name or 'the table'} has no column {shown(lacking[0])}"
+        raise InputError(problem, "missing_column", column=lacking[0], hint=hint)
     return table
 
 

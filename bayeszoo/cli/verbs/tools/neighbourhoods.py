@@ -168,7 +168,7 @@ def _show_clusters(frame: pd.DataFrame, whole: Document, digits: int | None) -> 
 
 
 def pagerank_command(
-    edges: opt.TableFile,
+    edges: Annotated[Path, Parameter(help="Table with columns source, target and, if links differ, weight.")],
     /,
     *,
     damping: float = 0.85,
@@ -179,8 +179,6 @@ def pagerank_command(
 
     Parameters
     ----------
-    edges
-        Table with columns source, target and, if links differ, weight.
     damping
         Probability that the surfer follows a link.
     """
