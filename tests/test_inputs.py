@@ -103,7 +103,11 @@ NO_COUNTS = {
     "list": ({"y": [1]}, {"column": ["y"]}, "column takes one value, got a list"),
     "decimal": ({"y": [1]}, {"decimal": ";"}, "decimal must be '.' or ',', got ';'"),
     "none fits": ({"a": [0], "b": [1]}, {}, "the table has columns 'a', 'b'; say which with --column"),
-    "unknown option": ({"y": [0]}, {"colour": "y"}, "there is no option 'colour' for these data; use one of " + ACCEPTED),
+    "unknown option": (
+        {"y": [0]},
+        {"colour": "y"},
+        "there is no option 'colour' for these data; use one of " + ACCEPTED,
+    ),
     "half": ({"s": [0]}, {"successes": "s"}, "successes and trials go together, and with no other option"),
     "missing": ({"y": [0]}, {"missing": "skip"}, "missing must be 'refuse' or 'drop', got 'skip'"),
 }
