@@ -22,6 +22,7 @@ from bayeszoo.inference.engine.approximation import GOOD_K_HAT
 from bayeszoo.inference.problem import LOG_WEIGHT
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import predicts_by_points
+from bayeszoo.model.draws import shape_of
 from bayeszoo.model.outer.integration import posterior_points
 from bayeszoo.results.stored import Fit
 
@@ -213,8 +214,7 @@ def averaging(fit: Fit) -> tuple[Average, Mapping[str, np.ndarray]]:
 def _log_ratio(fit: Fit, draws: Params) -> np.ndarray | None:
     """Return the log weights of the draws of an approximation; None if the fit has none for these draws."""
     log_ratio = fit.draws("sample_stats").get(LOG_WEIGHT) if fit.kind == "approximate" else None
-    shape = next(iter(draws.values())).shape[:2]
-    if log_ratio is None or log_ratio.dtype.kind != "f" or log_ratio.shape != shape:
+    if log_ratio is None or log_ratio.dtype.kind != "f" or log_ratio.shape != shape_of(draws):
         return None
     return np.maximum(np.nan_to_num(log_ratio - np.nanmax(log_ratio), nan=-np.inf), _TINY)
 

@@ -53,6 +53,13 @@ def _line(text: str, index: pd.Index) -> str:
     return f"{names} of {index.names[0]}{'s' * (len(labels) > 1)} {', '.join(labels[:_MOST_NAMED])}{more}: {why}"
 
 
+def p_highest(values: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the probability that each of values (chain, draw, n) is the highest, and its error; ties share it."""
+    is_highest = values == values.max(axis=-1, keepdims=True)
+    share = is_highest / is_highest.sum(axis=-1, keepdims=True)
+    return share.mean((0, 1)), error_of_mean(share, kind, values)
+
+
 def error_of_mean(values: np.ndarray, kind: str, whole: np.ndarray | None = None) -> np.ndarray:
     """Return the Monte Carlo error of the mean of values (chain, draw, ...), independent unless ``kind`` is "sampled".
 

@@ -16,10 +16,12 @@ from bayeszoo.data.inputs.groups.lines import CODE
 from bayeszoo.data.inputs.groups.rows import GROUP
 from bayeszoo.data.read import Data
 from bayeszoo.data.table.table import quoted
+from bayeszoo.distributions.posterior import INTERVAL
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.blocks import AT_ONCE
 from bayeszoo.foundation.named import Arrays
 from bayeszoo.model.capabilities.linear_predictor import Feature, LinearPredictor, has_slopes
+from bayeszoo.model.draws import every, flat
 from bayeszoo.model.incomplete import Incomplete
 from bayeszoo.results.stored import Fit
 
@@ -34,7 +36,6 @@ FEW = 5
 MOST_LINES = 6
 """Most levels of the second feature of an interaction with lines: those with the most rows."""
 _POINTS = 41
-_QUANTILES = {"q025": 0.025, "q975": 0.975}
 _AT = {"10%": 0.1, "50%": 0.5, "90%": 0.9}
 """Quantiles of a numeric feature at which the effect of another is shown."""
 
@@ -142,11 +143,11 @@ def _table(fit: Fit, model: LinearPredictor, curves: list[Curve], group: str | N
     drawn = agreeing_draws(fit, "effects by it", lambda of: _means(of, model, places, group))
     band, errors = np.full((2, len(rows)), np.nan), np.full(len(rows), np.nan)
     if fit.kind != "point estimate":
-        band = np.quantile(drawn, [*_QUANTILES.values()], axis=0)
+        band = np.quantile(drawn, [*INTERVAL.values()], axis=0)
         errors = error_of_mean(drawn.reshape(len(fit.draws()["w"]), -1, len(rows)), fit.kind)
     named = [(curve.feature, x, curve.by, curve.at) for curve in curves for x in curve.x]
     frame = pd.DataFrame(named, columns=["feature", "value", "by", "at"])
-    numbers = {"mean": drawn.mean(axis=0), **dict(zip(_QUANTILES, band, strict=True)), "mcse_mean": errors}
+    numbers = {"mean": drawn.mean(axis=0), **dict(zip(INTERVAL, band, strict=True)), "mcse_mean": errors}
     frame = frame.assign(**numbers)
     if far := int(np.isnan(numbers["mean"]).sum()):
         frame.attrs["withheld"] = [f"{far} of {len(frame)} means: {FAR}"]
@@ -217,8 +218,7 @@ def _along(X: np.ndarray, feature: Feature, baseline: np.ndarray) -> tuple[list[
 def _means(fit: Fit, model: LinearPredictor, rows: Arrays, group: str | None) -> np.ndarray:
     """Return the mean outcome of rows at a selection of draws, (draws, rows), in the named group if any."""
     draws = fit.draws()
-    step = -(-draws["w"].size * len(rows["X"]) // AT_ONCE)
-    selection = {name: (some := values[:, ::step]).reshape(-1, *some.shape[2:]) for name, values in draws.items()}
+    selection = flat(every(draws, -(-draws["w"].size * len(rows["X"]) // AT_ONCE)))
     if group is None:
         return model.mean(selection, rows)
     labels = list(map(str, fit.data[GROUP].tolist())) if GROUP in fit.data else []

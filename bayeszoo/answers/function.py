@@ -16,16 +16,15 @@ from bayeszoo.answers.judged import (
     gaps_agree,
     has_withheld,
     is_judged,
+    kept_parts,
     limits_of,
     line_of,
     moments_part,
-    only_agreeing,
     reference_of,
-    refuse_if_none,
 )
-from bayeszoo.answers.latent.assign import by_row
 from bayeszoo.answers.law import new_rows
 from bayeszoo.answers.quantiles import Quantiles, over_draws
+from bayeszoo.answers.rows import by_row
 from bayeszoo.data.read import Data
 from bayeszoo.distributions.averages.averaged import Averaged
 from bayeszoo.distributions.posterior import QUANTILES
@@ -37,6 +36,7 @@ from bayeszoo.foundation.tails import Moments, moments
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Classifies
 from bayeszoo.model.capabilities.function import HasSlopes, OfFunction
+from bayeszoo.model.draws import every, flat, shape_of, size_of
 from bayeszoo.results.caveats import next_step
 from bayeszoo.results.gaps import gaps_of
 from bayeszoo.results.stored import Fit
@@ -141,13 +141,10 @@ def _judged(fit: Fit, own: pd.DataFrame, reference: pd.DataFrame) -> pd.DataFram
         agree = limits.agree(np.zeros(len(share)), np.sqrt(share / true_share)) | (
             share == true_share
         )  # shares are of variances
-    parts = [values, Part(("prior_share",), agree)]
-    refuse_if_none(own, parts[:1], fit, _ANSWER)
+    parts = [values, Part(("prior_share",), agree, counts=False)]
     drawn = tuple(str(name) for name in own if str(name).startswith("draw_"))
-    parts += [Part(drawn, values.agree, "draws")] if drawn else []
-    frame = only_agreeing(own, parts)
-    frame.attrs["judged"] = line_of(values.agree, gaps.mean, gaps.sd, limits)
-    return frame
+    parts += [Part(drawn, values.agree, "draws", counts=False)] if drawn else []
+    return kept_parts(own, parts, fit, _ANSWER, line_of(values.agree, gaps.mean, gaps.sd, limits))
 
 
 def _along(model: OfFunction, feature: str | None) -> dict[str, Any]:
@@ -224,10 +221,7 @@ def _judged_bands(fit: Fit, data: Data, own: _Bands) -> pd.DataFrame:
     frame = own.table(fit, data)
     parts = [Part(("mean", "q025", "q975"), function, "mean, quantiles")]
     parts += [Part(("row_q025", "row_q975"), rows, "quantiles of rows")] if "row_q025" in frame else []
-    refuse_if_none(frame, parts, fit, _ANSWER)
-    frame = only_agreeing(frame, parts)
-    frame.attrs["judged"] = line_of(function, gaps[0].mean, gaps[0].sd, limits)
-    return frame
+    return kept_parts(frame, parts, fit, _ANSWER, line_of(function, gaps[0].mean, gaps[0].sd, limits))
 
 
 def _statistics(summary: Moments, quantiles: Quantiles) -> np.ndarray:
@@ -252,8 +246,7 @@ def _is_quick(fit: Fit) -> bool:
 def few_draws(fit: Fit) -> dict[str, np.ndarray]:
     """Return evenly spaced draws of each chain, about `FEW` in all."""
     draws = fit.draws()
-    step = max(1, math.prod(next(iter(draws.values())).shape[:2]) // FEW)
-    return {name: values[:, ::step] for name, values in draws.items()}
+    return every(draws, max(1, math.prod(shape_of(draws)) // FEW))
 
 
 def function_along(fit: Fit) -> pd.DataFrame:
@@ -320,15 +313,15 @@ def drawn_functions(
 
 def evenly(draws: Params, count: int) -> dict[str, np.ndarray]:
     """Return ``count`` evenly spaced draws."""
-    size = len(next(iter(draws.values())))
-    return {name: values[np.arange(count) * size // count] for name, values in draws.items()}
+    places = np.arange(count) * size_of(draws) // count
+    return {name: values[places] for name, values in draws.items()}
 
 
 def points_of(fit: Fit) -> tuple[Arrays, np.ndarray]:
     """Return draws of the parameters, or of an exact fit every other point of its grid, and their weights."""
     if fit.method != "exact":
         pooled = fit.pooled()
-        return pooled, np.full(size := len(next(iter(pooled.values()))), 1 / size)
+        return pooled, np.full(size := size_of(pooled), 1 / size)
     grid = fit.integrated
     is_heavy = grid.halved > NEGLIGIBLE
     return {name: values[is_heavy] for name, values in grid.points.items()}, grid.halved[is_heavy] / grid.halved[
@@ -370,9 +363,8 @@ def _averaged(fit: Fit, law: Callable[..., Any], data: Data, draws: Params | Non
 
 def _over_draws(law: Callable[[Params], Any], draws: Params, *, independent: bool) -> tuple[Moments, Quantiles]:
     """Return moments and quantiles averaged over draws."""
-    at_draws = law({name: values.reshape(-1, *values.shape[2:]) for name, values in draws.items()})
-    shape = next(iter(draws.values())).shape[:2]
-    means, variances = (np.reshape(values, (*shape, -1)) for values in (at_draws.mean(), at_draws.var()))
+    at_draws = law(flat(draws))
+    means, variances = (np.reshape(values, (*shape_of(draws), -1)) for values in (at_draws.mean(), at_draws.var()))
     counts = hasattr(at_draws, "logpmf")
     quantiles = over_draws(law, draws, means.shape[-1], counts=counts, independent=independent)
     return moments(means, variances, independent=independent), quantiles

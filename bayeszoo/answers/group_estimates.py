@@ -9,24 +9,23 @@ import lazy_loader
 import numpy as np
 import scipy
 
-from bayeszoo.answers.columns import error_of_mean
+from bayeszoo.answers.columns import error_of_mean, p_highest
 from bayeszoo.answers.judged import (
     Limits,
     Part,
     answering,
     is_judged,
+    kept_parts,
     limits_of,
     line_of,
     moments_part,
-    only_agreeing,
     reference_of,
-    refuse_if_none,
     scores_of,
 )
 from bayeszoo.data.inputs import Groups
 from bayeszoo.data.inputs.groups.lines import CODE
 from bayeszoo.data.inputs.groups.rows import GROUP
-from bayeszoo.distributions.posterior import QUANTILES
+from bayeszoo.distributions.posterior import INTERVAL, QUANTILES
 from bayeszoo.errors import InputError
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Conditional
@@ -43,7 +42,6 @@ else:
 Columns = dict[str, np.ndarray]
 _ESTIMATES = ("mean", "sd", *QUANTILES, *(f"mcse_{name}" for name in ("mean", "sd", *QUANTILES)))
 _RANKS = ("rank", "mcse_rank", "rank_q025", "rank_q975", "p_highest", "mcse_p_highest", "p_lowest", "mcse_p_lowest")
-_INTERVAL = (0.025, 0.975)
 _SPREAD = "sd_shrinkage"
 """The sd over draws of the shrinkage weight, the unit in which its mean is judged; not in the answer."""
 _NO_GROUPS = "fit one such as normal_means or beta_binomial; `contrasts` compares fits by group"
@@ -143,16 +141,13 @@ def _judged(fit: Fit, own: pd.DataFrame) -> pd.DataFrame:
     for name in ("p_highest", "p_lowest"):
         scores = (scores_of(frame[name].to_numpy(), frame[f"mcse_{name}"].to_numpy()) for frame in (own, reference))
         parts.append(Part((name,), limits.scores_agree(*scores)))
-    refuse_if_none(own, parts, fit, _ANSWER)
-    frame = only_agreeing(own, parts)
-    frame.attrs["judged"] = line_of(estimates.agree, gaps.mean, gaps.sd, limits, "groups")
-    return frame
+    return kept_parts(own, parts, fit, _ANSWER, line_of(estimates.agree, gaps.mean, gaps.sd, limits, "groups"))
 
 
 def _ranks_agree(own: pd.DataFrame, ranks: np.ndarray, limits: Limits) -> np.ndarray:
     """Compare mean ranks, and the ends of their intervals by the share of the posterior's ranks beyond them."""
     agree = limits.means_agree(own["rank"].to_numpy(), ranks.mean((0, 1)), ranks.std((0, 1), ddof=1))
-    for name, level in zip(("rank_q025", "rank_q975"), scipy.special.ndtri(_INTERVAL), strict=True):
+    for name, level in zip(("rank_q025", "rank_q975"), scipy.special.ndtri([*INTERVAL.values()]), strict=True):
         end = own[name].to_numpy()
         below, up_to = (scipy.special.ndtri(np.mean(inside, axis=(0, 1))) for inside in (ranks < end, ranks <= end))
         slack = limits.mean + (limits.most - 1) * abs(level)
@@ -204,10 +199,8 @@ def _ranks(theta: np.ndarray, fit: Fit) -> Columns:
     """Rank the groups from the highest in each joint draw, shape (chain, draw, group); ties share ranks."""
     ranks = _ranked(theta)
     columns = {"rank": ranks.mean((0, 1)), "mcse_rank": error_of_mean(ranks, fit.kind)}
-    bounds = np.quantile(ranks, _INTERVAL, axis=(0, 1), method="inverted_cdf")
+    bounds = np.quantile(ranks, [*INTERVAL.values()], axis=(0, 1), method="inverted_cdf")
     columns |= dict(zip(("rank_q025", "rank_q975"), bounds, strict=True))
-    for name, end in (("p_highest", theta.max(-1)), ("p_lowest", theta.min(-1))):
-        is_end = theta == end[..., None]
-        share = is_end / is_end.sum(-1, keepdims=True)
-        columns |= {name: share.mean((0, 1)), f"mcse_{name}": error_of_mean(share, fit.kind, theta)}
+    for name, values in (("p_highest", theta), ("p_lowest", -theta)):
+        columns |= dict(zip((name, f"mcse_{name}"), p_highest(values, fit.kind), strict=True))
     return columns

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard, cast
 import lazy_loader
 import numpy as np
 
-from bayeszoo.answers.columns import error_of_mean, with_reasons
+from bayeszoo.answers.columns import p_highest, with_reasons
 from bayeszoo.answers.judged import answering, has_withheld, is_judged, judged, kept, reference_of
 from bayeszoo.distributions.information import entropy as entropy_of
 from bayeszoo.errors import InputError
@@ -19,6 +19,7 @@ from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Classifies, Observable
 from bayeszoo.model.capabilities.closed import BlockModel, Sufficient
 from bayeszoo.model.capabilities.sequential import StatesInTime
+from bayeszoo.model.draws import every, flat, shape_of
 from bayeszoo.results.stored import Fit
 from bayeszoo.tools.information import (
     CLASS_ENTROPY,
@@ -163,12 +164,10 @@ def _entropies(fit: Fit, _: None) -> pd.DataFrame:
 def _with_simulated(frame: pd.DataFrame, fit: Fit) -> pd.DataFrame:
     """Add entropies simulated at some draws; withhold their spread if the simulation error is a large part of it."""
     draws, model = fit.draws(), cast(StatesInTime, fit.model)
-    step = max(1, -(-math.prod(_sizes(draws)) // _MOST_SIMULATED))
-    thinned = {name: values[:, ::step] for name, values in draws.items()}
-    flat = {name: values.reshape(-1, *values.shape[2:]) for name, values in thinned.items()}
+    thinned = every(draws, max(1, -(-math.prod(shape_of(draws)) // _MOST_SIMULATED)))
     rng = stream_of_fit(fit.tree.attrs, 0, "entropy")
-    for name, simulated in model.simulated_entropies(flat, fit.like, rng).items():
-        row = _summarized({name: simulated.values.reshape(_sizes(thinned))}, fit.kind, "quantity")
+    for name, simulated in model.simulated_entropies(flat(thinned), fit.like, rng).items():
+        row = _summarized({name: simulated.values.reshape(shape_of(thinned))}, fit.kind, "quantity")
         if fit.kind == "point estimate":
             row["mcse_mean"] = simulated.error
         elif np.mean(np.square(simulated.error)) > _NOISE * simulated.values.var():
@@ -230,7 +229,7 @@ def kl(p: object, q: object, *, bits: bool = False, **options: Any) -> pd.DataFr
 def _divergence(fit: Fit, other: Fit) -> pd.DataFrame:
     """Return the divergence of a row by one fit from that by another, at each pair of their draws."""
     both = fit.draws(), other.draws()
-    chains, size = (min(sizes) for sizes in zip(*map(_sizes, both), strict=True))
+    chains, size = (min(sizes) for sizes in zip(*map(shape_of, both), strict=True))
     first, second = ({name: values[:chains, :size] for name, values in draws.items()} for draws in both)
     model, other_model = fit.model, other.model
     divergence = None
@@ -256,10 +255,6 @@ def _require_alike(fit: Fit, other: Fit) -> None:
         raise InputError("the two fits have different labels", "labels_differ", hint=hint)
     if fit.tree.attrs["data_digest"] == other.tree.attrs["data_digest"]:
         raise InputError("both fits are of the same rows", "same_data", hint="give fits of two samples")
-
-
-def _sizes(draws: Mapping[str, np.ndarray]) -> tuple[int, ...]:
-    return next(iter(draws.values())).shape[:2]
 
 
 def has_information(model: Model) -> bool:
@@ -312,10 +307,10 @@ def _no_options(options: Mapping[str, object], _: Fit | None = None) -> None:
 
 def _thinned(draws: Mapping[str, np.ndarray], classes: int) -> dict[str, np.ndarray]:
     """Return evenly spaced draws of each chain, fewer for many classes: the time grows as their square."""
-    total, length = math.prod(_sizes(draws)), _sizes(draws)[1]
+    chains, length = shape_of(draws)
     most = max(_FEWEST_DRAWS, round(_AT_MANY * (_MANY / classes) ** 2))
-    step = max(1, total // most) if classes > _MANY else 1
-    return {name: values[:, :: min(step, max(length // 4, 1))] for name, values in draws.items()}
+    step = max(1, chains * length // most) if classes > _MANY else 1
+    return every(draws, min(step, max(length // 4, 1)))
 
 
 def _summarized(quantities: Mapping[str, np.ndarray], kind: str, name: str, is_bounded: bool = False) -> pd.DataFrame:
@@ -328,8 +323,7 @@ def _summarized(quantities: Mapping[str, np.ndarray], kind: str, name: str, is_b
 
 def _p_highest(values: np.ndarray, kind: str) -> dict[str, np.ndarray]:
     """Return the probability that each feature of values (chain, draw, feature) is the highest, and its error."""
+    names = ("p_highest", "mcse_p_highest")
     if kind == "point estimate" or np.isnan(values).any():
-        return dict.fromkeys(("p_highest", "mcse_p_highest"), np.full(values.shape[2], np.nan))
-    is_highest = values == values.max(axis=-1, keepdims=True)
-    share = is_highest / is_highest.sum(axis=-1, keepdims=True)
-    return {"p_highest": share.mean((0, 1)), "mcse_p_highest": error_of_mean(share, kind, values)}
+        return dict.fromkeys(names, np.full(values.shape[2], np.nan))
+    return dict(zip(names, p_highest(values, kind), strict=True))

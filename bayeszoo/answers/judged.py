@@ -99,13 +99,14 @@ class Agreement(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Columns of an answer shown together, the rows where they agree, and why the others are withheld."""
+    """Columns of an answer that are shown together, and the rows where they agree with the posterior's."""
 
     columns: tuple[str, ...]
     agree: np.ndarray
     name: str = ""
     """What a reason calls the columns; their names if empty."""
-    why: str = FAR
+    counts: bool = True
+    """Whether the answer is refused unless a number of this part, or of another that counts, agrees."""
 
 
 def judged[Rows](
@@ -160,6 +161,16 @@ def kept(fit: Fit, answer: str, own: pd.DataFrame, reference: pd.DataFrame) -> p
     return own
 
 
+def kept_parts(frame: pd.DataFrame, parts: Sequence[Part], fit: Fit, answer: str, line: str) -> pd.DataFrame:
+    """Return `only_agreeing` with ``line`` in ``attrs["judged"]``; raise `Untrustworthy` where no number agrees."""
+    counted = [part for part in parts if part.counts]
+    if not any((part.agree & frame[_numbers(frame, part)].notna().any(axis=1)).any() for part in counted):
+        refuse(fit, answer)
+    frame = only_agreeing(frame, parts)
+    frame.attrs["judged"] = line
+    return frame
+
+
 def only_agreeing(frame: pd.DataFrame, parts: Sequence[Part]) -> pd.DataFrame:
     """Return an answer without the numbers that disagree, which its column ``withheld`` names.
 
@@ -167,17 +178,11 @@ def only_agreeing(frame: pd.DataFrame, parts: Sequence[Part]) -> pd.DataFrame:
     """
     texts = [""] * len(frame) if "withheld" not in frame else frame["withheld"].tolist()
     for part in parts:
-        reason = f"{part.name or ', '.join(part.columns)}: {part.why}"
+        reason = f"{part.name or ', '.join(part.columns)}: {FAR}"
         texts = [_joined(reason, text) if far else text for far, text in zip(~part.agree, texts, strict=True)]
         for name in _numbers(frame, part):
             frame[name] = frame[name].where(part.agree)
     return with_reasons(frame, np.array(texts, dtype=object))
-
-
-def refuse_if_none(frame: pd.DataFrame, parts: Sequence[Part], fit: Fit, answer: str) -> None:
-    """Raise `Untrustworthy` where no number of an answer agrees with the posterior's."""
-    if not any((part.agree & frame[_numbers(frame, part)].notna().any(axis=1)).any() for part in parts):
-        refuse(fit, answer)
 
 
 def without_of_all(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:

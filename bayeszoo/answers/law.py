@@ -20,7 +20,7 @@ from bayeszoo.data.read import Data, read
 from bayeszoo.distributions.averages.averaged import LARGEST, NOTHING, Averaged
 from bayeszoo.distributions.discrete import Categorical, ClassWithFeatures, LogMeanPoisson
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.foundation.blocks import AT_ONCE
+from bayeszoo.foundation.blocks import blocks
 from bayeszoo.foundation.named import Arrays, Options, Params
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.foundation.tails import TOO_LARGE, Moments, existing, moments, reasons
@@ -106,7 +106,7 @@ def _over_groups(fit: Fit, data: Data, observed: np.ndarray | None, group_points
     places, parts = list[np.ndarray](), list[Predicted]()
     for code in np.unique(codes):
         rows = np.flatnonzero(codes == code)
-        for block in np.split(rows, range(step := max(1, AT_ONCE // len(group_points.weights)), len(rows), step)):
+        for block in (rows[part] for part in blocks(len(rows), len(group_points.weights))):
             law = fit.model.law(group_points.params, fit.like, inputs.reordered(data, block))
             mixture = Averaged(law, group_points.weights[:, code], group_points.halved[:, code])
             is_known = {"mean": mixture.moments.has_mean, "sd": mixture.moments.has_sd}
@@ -204,9 +204,8 @@ def _by_points(fit: Fit, data: Data, observed: np.ndarray | None, seed: int | np
     half_points, weights = {name: values[in_half] for name, values in grid.points.items()}, grid.halved[in_half]
     parts, size = [], inputs.size(data)
     is_series = isinstance(inputs, Series)  # rows of a series stay together
-    step = size if is_series else max(1, AT_ONCE // len(grid.mass))
-    for start in range(0, size, step):
-        block = np.arange(start, min(start + step, size))
+    for part in [slice(None)] if is_series else blocks(size, len(grid.mass)):
+        block = np.arange(size)[part]
         rows = inputs.reordered(data, block)
         law, half_law = (fit.model.law(points, fit.like, rows) for points in (grid.points, half_points))
         mixture, halved = Averaged(law, grid.mass, grid.halved), Averaged(half_law, weights / weights.sum())
@@ -231,8 +230,7 @@ def _settled(fit: Fit, mixture: Averaged, halved: Averaged, rows: Arrays) -> Qua
     points, mass = finer() if len(unsettled) else ({}, np.empty(0))
     is_heavy = mass > NOTHING
     points, weights = {name: values[is_heavy] for name, values in points.items()}, mass[is_heavy] / mass[is_heavy].sum()
-    step = max(1, AT_ONCE // max(1, len(weights)))
-    for block in np.split(unsettled, range(step, len(unsettled), step)) if len(unsettled) else []:
+    for block in (unsettled[part] for part in blocks(len(unsettled), len(weights))):
         law = fit.model.law(points, fit.like, fit.model.inputs.reordered(rows, block))
         for name, by_finer in Quantiles.exact(Averaged(law, weights)).values.items():
             quantiles.values[name][block] = by_finer

@@ -12,9 +12,10 @@ import numpy as np
 from bayeszoo.answers.columns import moment_columns, with_reasons
 from bayeszoo.answers.function import far_rows
 from bayeszoo.answers.judged import has_withheld, judged
-from bayeszoo.answers.latent.assign import assign, by_row
+from bayeszoo.answers.latent.assign import assign
 from bayeszoo.answers.latent.topics import has_proportions, proportions
 from bayeszoo.answers.law import new_groups, new_rows, predicted
+from bayeszoo.answers.rows import by_row
 from bayeszoo.answers.series.lags import has_lags, rows_ahead
 from bayeszoo.answers.series.tables import times_ahead, with_times
 from bayeszoo.data.by import named_in_errors, read_new_by, together

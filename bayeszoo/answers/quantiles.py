@@ -10,6 +10,7 @@ import numpy as np
 from bayeszoo.distributions.averages.averaged import Averaged
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.foundation import diagnostics
+from bayeszoo.model.draws import every, flat, shape_of
 
 MOST, MOST_OF_COUNTS, LEAST_DRAWS = 2**20, 2**17, 400
 """Largest number of draws times rows, above which evenly spaced draws give the quantiles: of numbers, and of counts,
@@ -86,10 +87,9 @@ def over_draws(
     Quantiles are of the mixture, not of draws from it: the error is that of the probability below the quantile, a mean
     over draws of parameters, divided by the density at the quantile.
     """
-    chains, length = next(iter(draws.values())).shape[:2]
+    chains, length = shape_of(draws)
     step = max(1, min(chains * length // LEAST_DRAWS, chains * length * size // (MOST_OF_COUNTS if counts else MOST)))
-    thinned = {name: values[:, ::step] for name, values in draws.items()}
-    mixture = Averaged(law({name: values.reshape(-1, *values.shape[2:]) for name, values in thinned.items()}))
+    mixture = Averaged(law(flat(every(draws, step))))
     values = {name: mixture.ppf(level) for name, level in QUANTILES.items()}
     apart = np.maximum(_APART * (values["q975"] - values["q025"]), 0.5 if counts else 0.0)
     mcse = diagnostics.mcse_of_independent if independent else diagnostics.mcse

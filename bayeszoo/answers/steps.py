@@ -27,6 +27,7 @@ from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError
 from bayeszoo.foundation import diagnostics
 from bayeszoo.model.capabilities.cuts import CutTrees, OfCuts, Part
+from bayeszoo.model.draws import flat, shape_of
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
@@ -245,9 +246,8 @@ def _points(fit: Fit) -> tuple[dict[str, np.ndarray], np.ndarray, tuple[int, int
         points, weights = points_of(fit)
         return {**points}, weights, None
     draws = few_draws(fit)
-    chains, length = next(iter(draws.values())).shape[:2]
-    pooled = {name: values.reshape(-1, *values.shape[2:]) for name, values in draws.items()}
-    return pooled, np.full(chains * length, 1 / (chains * length)), (chains, length)
+    shape = shape_of(draws)
+    return flat(draws), np.full(size := math.prod(shape), 1 / size), shape
 
 
 def _cuts_of(part: Part) -> Iterator[float]:

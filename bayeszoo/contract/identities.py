@@ -43,8 +43,7 @@ def joint_ks(family: Any, drawn: list[dict[str, Any]], rng: np.random.Generator)
 
 def _log_copula(family: Any, draws: dict[str, np.ndarray]) -> np.ndarray:
     """Joint log density less the marginal ones, rounded so that it is 0 if the parameters are independent."""
-    size = len(next(iter(draws.values())))
-    marginals = (marginal.logpdf(draws[name]).reshape(size, -1).sum(axis=1) for name, marginal in family.items())
+    marginals = (law.logpdf(draws[name]).reshape(len(draws[name]), -1).sum(axis=1) for name, law in family.items())
     return np.nan_to_num(np.round(family.logpdf(draws) - sum(marginals), 6))
 
 

@@ -15,6 +15,7 @@ from bayeszoo.distributions.special import log_rising
 from bayeszoo.errors import NumericalError
 
 QUANTILES = {"q025": 0.025, "median": 0.5, "q975": 0.975}
+INTERVAL = {"q025": 0.025, "q975": 0.975}
 """Names and levels of the quantiles by which every posterior is summarized."""
 
 

@@ -13,13 +13,14 @@ from bayeszoo.answers.averages import Average, LeftOut, averaging, by_points, gi
 from bayeszoo.answers.checks.refitted import MOST_REFITS, log_predictive
 from bayeszoo.errors import NoRowLaw, NumericalError
 from bayeszoo.foundation import diagnostics
-from bayeszoo.foundation.blocks import AT_ONCE
+from bayeszoo.foundation.blocks import AT_ONCE, blocks
 from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.foundation.process.threads import one_thread
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import ClosedForm, Observable, PointEstimates, Predictive, Sufficient
 from bayeszoo.model.capabilities.sequential import Sequential
 from bayeszoo.model.density import log_density
+from bayeszoo.model.draws import shape_of
 from bayeszoo.model.outer.integration import posterior_points
 from bayeszoo.model.parts.accumulated import Accumulated
 from bayeszoo.model.parts.others import all_but_one, statistics_of
@@ -130,9 +131,9 @@ Parts = Iterator[tuple[np.ndarray, np.ndarray, LeftOut]]
 
 
 def _left_out(model: Model, rows: Arrays, weights: np.ndarray, average: Average, params: Params) -> Parts:
-    step = max(1, AT_ONCE // math.prod(np.shape(next(iter(params.values())))[:2]))
     all_rows, first = _repeated(model, rows, weights)
-    for block in np.split(occurring := np.flatnonzero(weights), range(step, len(occurring), step)):
+    occurring = np.flatnonzero(weights)
+    for block in (occurring[part] for part in blocks(len(occurring), math.prod(shape_of(params)), AT_ONCE)):
         try:
             law = model.held_out(params, all_rows, first[block])
         except NoRowLaw as error:

@@ -14,9 +14,10 @@ from bayeszoo.answers.averages import Average, averaging
 from bayeszoo.answers.checks.normal_scores import Predicted
 from bayeszoo.answers.checks.tails_of_rows import joined, mixture
 from bayeszoo.data.inputs import Series, starts
-from bayeszoo.foundation.blocks import AT_ONCE
+from bayeszoo.foundation.blocks import blocks
 from bayeszoo.foundation.named import Params
 from bayeszoo.model.capabilities.sequential import Sequential
+from bayeszoo.model.draws import every, flat, shape_of, size_of
 from bayeszoo.results.stored import Fit
 
 ONE_AHEAD, ONE_AHEAD_PLUG_IN = "one step ahead", "one step ahead, plug-in"
@@ -35,12 +36,9 @@ def one_ahead(fit: Fit) -> tuple[Predicted, np.ndarray]:
     missing = model.inputs.masked(data)
     seen, y = np.flatnonzero(~missing), model.inputs.outcome(data).astype(np.float64)
     average, params = _thinned(fit, len(y))
-    flat = {name: values.reshape(-1, *values.shape[2:]) for name, values in params.items()}
-    size = len(next(iter(flat.values())))
-    step = max(1, AT_ONCE // size)
-    blocks = [seen[start : start + step] for start in range(0, len(seen), step)]
-    bounded = model.means_are_averages
-    laws = ((model.rows_one_ahead(flat, data, block), y[block]) for block in blocks)
+    points, bounded = flat(params), model.means_are_averages
+    parts = (seen[part] for part in blocks(len(seen), size_of(points)))
+    laws = ((model.rows_one_ahead(points, data, part), y[part]) for part in parts)
     observed = joined(mixture(law, outcomes, average, None, bounded) for law, outcomes in laws)
     place = np.cumsum(~missing) - 1
     predicted = Predicted(*(np.where(missing, np.nan, values[np.maximum(place, 0)]) for values in observed))
@@ -53,9 +51,8 @@ def one_ahead(fit: Fit) -> tuple[Predicted, np.ndarray]:
 def _thinned(fit: Fit, rows: int) -> tuple[Average, Params]:
     """Return how means are taken, and the points, or evenly spaced draws: at most `MOST` over the number of rows."""
     average, params = averaging(fit)
-    chains, draws = next(iter(params.values())).shape[:2]
-    step = max(1, chains * draws * rows // MOST) if average.mass is None else 1
-    return average, {name: values[:, ::step] for name, values in params.items()}
+    step = max(1, math.prod(shape_of(params)) * rows // MOST) if average.mass is None else 1
+    return average, every(params, step)
 
 
 def _seen_before(missing: np.ndarray, sequence: np.ndarray) -> np.ndarray:

@@ -18,13 +18,15 @@ from bayeszoo.answers.checks.residuals import one_number_outcomes
 from bayeszoo.answers.judged import FAR, answering, gaps_agree, is_judged, limits_of, line_of, reference_of, refuse
 from bayeszoo.data.inputs import Matrix
 from bayeszoo.data.read import Data
+from bayeszoo.distributions.posterior import INTERVAL
 from bayeszoo.errors import InputError, NoRowLaw
 from bayeszoo.foundation import diagnostics
-from bayeszoo.foundation.blocks import AT_ONCE
+from bayeszoo.foundation.blocks import AT_ONCE, blocks
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.foundation.tails import moments
 from bayeszoo.model.capabilities import Observable
 from bayeszoo.model.capabilities.function import OfFunction
+from bayeszoo.model.draws import shape_of, size_of
 from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.gaps import gaps, statistics_of
 from bayeszoo.results.stored import Fit
@@ -36,10 +38,9 @@ if TYPE_CHECKING:
 MOST_COLUMNS = 8
 """Columns of an outcome that are checked: the first ones."""
 _ANSWER = "predictive checks of it"
-QUANTILES = {"q025": 0.025, "q975": 0.975}
-WITH_ERRORS = ("observed", "mean", *QUANTILES)
+WITH_ERRORS = ("observed", "mean", *INTERVAL)
 """Columns whose Monte Carlo standard error is in a column ``mcse_...``."""
-_OF_REPLICATES = ("mean", *QUANTILES, "p_value", "mcse", "mcse_mean", *(f"mcse_{name}" for name in QUANTILES))
+_OF_REPLICATES = ("mean", *INTERVAL, "p_value", "mcse", "mcse_mean", *(f"mcse_{name}" for name in INTERVAL))
 _LARGEST_DRAWN = 1e15
 """Counts whose mean plus ten sds exceeds it cannot be drawn by NumPy."""
 _TIE = 32 * float(np.finfo(np.float64).eps)
@@ -183,14 +184,13 @@ def _replicated(fit: Fit, statistics: object, replicates: int, seed: int | np.ra
     names = {(name, label): f"{name} of {label}" if label else name for label in columns for name in chosen}
     all_draws = fit.draws()
     draws, chains = _thinned(all_draws, fit.kind, replicates)
-    size, rng = len(next(iter(draws.values()))), stream_of_fit(fit.tree.attrs, seed, "predictive check")
+    size, rng = size_of(draws), stream_of_fit(fit.tree.attrs, seed, "predictive check")
     values, is_binary = {name: np.full((2, size), np.nan) for name in names.values()}, True
-    cells = len(columns) * len(next(iter(columns.values())))
-    for start in range(0, size, step := max(1, AT_ONCE // cells)):
+    for block in blocks(size, len(columns) * size_of(columns), AT_ONCE):
         # the type of the draws names a parameter that they lack
-        params = type(all_draws)({name: values[start : start + step] for name, values in draws.items()})
+        params = type(all_draws)({name: values[block] for name, values in draws.items()})
         drawn = _draw(model, params, data, rng)
-        places = start + np.flatnonzero(drawn.kept)
+        places = block.start + np.flatnonzero(drawn.kept)
         is_binary &= bool(np.isin(drawn.y, (0, 1)).all())
         for j, (label, y) in enumerate(columns.items() if len(places) else ()):
             column = (..., j) if label else ...
@@ -222,7 +222,7 @@ class Drawn(NamedTuple):
 def _draw(model: Observable | OfFunction, params: Any, data: Data, rng: np.random.Generator) -> Drawn:
     """Draw a data set for each draw of the parameters, except those whose counts are too large to be drawn."""
     if isinstance(model, OfFunction):
-        law, size = model.law(params, data, data), len(next(iter(params.values())))
+        law, size = model.law(params, data, data), size_of(params)
         y = model.drawn_rows(params, data, data, rng)
         return Drawn(y, np.asarray(law.mean()), np.asarray(law.std()), params, np.ones(size, dtype=bool))
     law = model.likelihood(params, data)
@@ -252,7 +252,7 @@ def _thinned(draws: dict[str, np.ndarray], kind: str, replicates: int) -> tuple[
     """Return evenly spaced draws of all chains, shape (replicates, ...), and the number of chains."""
     if isinstance(replicates, bool) or not isinstance(replicates, int | np.integer) or replicates < 1:
         raise InputError(f"replicates must be a whole number >= 1, got {replicates!r}", "wrong_type")
-    chains, length = next(iter(draws.values())).shape[:2]
+    chains, length = shape_of(draws)
     if kind == "point estimate":
         return {name: np.repeat(values[0, :1], replicates, axis=0) for name, values in draws.items()}, 1
     per_chain = math.ceil(replicates / chains)
@@ -279,7 +279,7 @@ def _compared(replicates: Replicates, name: str, kind: str) -> dict[str, Any]:
     numbers["mean"] = float(
         replicated.mean() if is_bounded else replicate_moments.mean if not is_missing.any() else math.nan
     )
-    numbers |= {quantile: float(np.quantile(replicated, prob)) for quantile, prob in QUANTILES.items()}
+    numbers |= {quantile: float(np.quantile(replicated, prob)) for quantile, prob in INTERVAL.items()}
     chains = replicates.chains if kind == "sampled" else 0  # draws of one chain may depend on each other
     numbers |= _errors(numbers, observed, replicated, chains)
     p, mcse = (math.nan, math.nan) if withheld else p_value(observed, replicated, chains)
@@ -299,7 +299,7 @@ def _errors(numbers: dict[str, float], observed: np.ndarray, replicated: np.ndar
         return float(diagnostics.mcse_of_independent(values[None], method, prob))
 
     errors = {"observed": error(observed) if numbers["observed_sd"] else 0.0, "mean": error(replicated)}
-    errors |= {name: error(replicated, prob) for name, prob in QUANTILES.items()}
+    errors |= {name: error(replicated, prob) for name, prob in INTERVAL.items()}
     return {f"mcse_{name}": value if math.isfinite(numbers[name]) else math.nan for name, value in errors.items()}
 
 

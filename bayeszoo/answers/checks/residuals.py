@@ -23,13 +23,13 @@ from bayeszoo.answers.checks.one_ahead import MISSING, START, autocorrelation, o
 from bayeszoo.answers.checks.tails_of_rows import joined, mixture, of_law
 from bayeszoo.answers.columns import with_reasons
 from bayeszoo.answers.judged import FAR, answering, is_judged, limits_of, line_of, reference_of, refuse
-from bayeszoo.answers.latent.assign import by_row
 from bayeszoo.answers.law import FAR_OUT
+from bayeszoo.answers.rows import by_row
 from bayeszoo.answers.series.tables import times_of, with_times
 from bayeszoo.data.inputs import Binary, Counts
 from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.foundation.blocks import AT_ONCE
+from bayeszoo.foundation.blocks import AT_ONCE, blocks
 from bayeszoo.foundation.named import Params
 from bayeszoo.foundation.process.threads import one_thread
 from bayeszoo.foundation.streams import stream_of_fit
@@ -39,6 +39,7 @@ from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Predictive
 from bayeszoo.model.capabilities.sequential import Sequential
 from bayeszoo.model.density import log_density
+from bayeszoo.model.draws import flat, size_of
 from bayeszoo.model.parts.others import all_but_one, equal_rows
 from bayeszoo.results.stored import Fit
 
@@ -318,14 +319,12 @@ def _averaged(
 ) -> Iterator[Predicted]:
     """Average over draws or points of a quadrature, given all rows or, for each row, given all others."""
     model, data = fit.model, fit.data
-    flat = {name: values.reshape(-1, *values.shape[2:]) for name, values in params.items()}
-    size = len(next(iter(flat.values())))
-    for start in range(0, len(rows), step := max(1, AT_ONCE // size)):
-        block = rows[start : start + step]
+    points = flat(params)
+    for block in (rows[part] for part in blocks(len(rows), size_of(points), AT_ONCE)):
         if not leave_out:
-            yield mixture(model.law(flat, data, model.inputs.reordered(data, block)), y[block], average)
+            yield mixture(model.law(points, data, model.inputs.reordered(data, block)), y[block], average)
             continue
-        law = model.held_out(flat, data, block)
+        law = model.held_out(points, data, block)
         left_out = average.without(log_density(law, y[block])[None])
         predicted = mixture(law, y[block], average, left_out)
         for j in np.flatnonzero(~left_out.is_known).tolist() if average.mass is not None else []:
@@ -337,8 +336,7 @@ def _averaged(
 def _predicted_again(fit: Fit, y: np.ndarray, i: int) -> Predicted:
     """Predict a row by a quadrature given the others, whose posterior the grid given all rows does not cover."""
     (average, points), others = given_the_others(fit.model, fit.data, np.ones(len(y), dtype=np.int64), i)
-    flat = {name: values[0] for name, values in points.items()}
-    law = fit.model.law(flat, others, fit.model.inputs.reordered(fit.data, np.array([i])))
+    law = fit.model.law(flat(points), others, fit.model.inputs.reordered(fit.data, np.array([i])))
     return mixture(law, y[[i]], average)
 
 

@@ -24,10 +24,10 @@ from bayeszoo.answers.judged import (
     reference_of,
     refuse,
 )
-from bayeszoo.answers.latent.assign import by_row, labelled
-from bayeszoo.data.read import Data, read
+from bayeszoo.answers.rows import by_row, labelled, rows_asked
+from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError
-from bayeszoo.foundation.named import Arrays, Options
+from bayeszoo.foundation.named import Arrays
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Classifies, Latent
 from bayeszoo.model.parts.others import equal_rows
@@ -323,16 +323,6 @@ def losses_of(loss: object, reject: float | None, classes: Sequence[str]) -> np.
 
 def _how(classes: int, names: str) -> str:
     return f"give {classes} rows of {classes} numbers, a row for each true class in this order: {names}"
-
-
-def rows_asked(fit: Fit, new_data: object, options: Options) -> Data:
-    """Return the rows of the fit, or new ones."""
-    if new_data is not None:
-        return read(fit.model, new_data, new=True, like=fit.like, **options)
-    if options:
-        problem = f"{next(iter(options))} is an option for reading a table, and no table is given"
-        raise InputError(problem, "option_needs_data")
-    return fit.data
 
 
 def _counts(model: Classifies, data: Arrays, classes: int) -> np.ndarray:

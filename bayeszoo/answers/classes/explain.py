@@ -9,8 +9,9 @@ import lazy_loader
 import numpy as np
 import scipy
 
-from bayeszoo.answers.classes.classify import classifier, rows_asked
+from bayeszoo.answers.classes.classify import classifier
 from bayeszoo.answers.classes.probabilities import is_closed
+from bayeszoo.answers.rows import rows_asked
 from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError
 from bayeszoo.model.base import Model

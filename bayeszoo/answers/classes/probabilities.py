@@ -8,7 +8,7 @@ features of the row: the posterior accounts for the features of the training row
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -20,10 +20,12 @@ from bayeszoo.data.inputs.groups.lines import CODE
 from bayeszoo.data.read import Data
 from bayeszoo.distributions.discrete import ClassWithFeatures
 from bayeszoo.errors import NumericalError
+from bayeszoo.foundation.blocks import blocks
 from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.foundation.process.threads import one_thread
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.model.capabilities import Classifies, Predictive
+from bayeszoo.model.draws import shape_of
 from bayeszoo.model.parts.others import all_but_one, equal_rows
 from bayeszoo.results.stored import Fit
 
@@ -71,7 +73,8 @@ def class_probabilities(fit: Fit, data: Data, counts: np.ndarray | None, leave_o
         return
     average, draws = averaging(fit)
     model = cast(Classifies, fit.model)
-    for block in _blocks(model, draws, data):
+    width = math.prod(shape_of(draws)) * len(model.classes(data))
+    for block in _blocks(model, data, width):
         rows = model.inputs.reordered(data, block)
         joint = model.log_joint_classes(draws, rows)
         part = _given_features(fit, draws, rows, block, average) if joint is None else _by_bayes(joint, block, average)
@@ -80,10 +83,10 @@ def class_probabilities(fit: Fit, data: Data, counts: np.ndarray | None, leave_o
         yield part
 
 
-def _blocks(model: Classifies, draws: Mapping[str, np.ndarray], data: Data) -> list[np.ndarray]:
-    total, classes = model.inputs.size(data), len(model.classes(data))
-    step = max(1, _CELLS // (math.prod(next(iter(draws.values())).shape[:2]) * classes))
-    return np.split(np.arange(total), range(step, total, step))
+def _blocks(model: Classifies, data: Data, width: int) -> list[np.ndarray]:
+    """Return blocks of rows of ``width`` numbers each."""
+    rows = np.arange(model.inputs.size(data))
+    return [rows[part] for part in blocks(len(rows), width, _CELLS)]
 
 
 def _given_features(fit: Fit, draws: Params, rows: Arrays, block: np.ndarray, average: Average) -> Part:
@@ -121,8 +124,7 @@ def _exactly(law: ClassWithFeatures, block: np.ndarray) -> Part:
 
 def _in_closed_form(fit: Fit, data: Data) -> Iterator[Part]:
     model = cast(Predictive[Any], fit.model)
-    total, step = model.inputs.size(data), max(1, _CELLS // len(fit.like["class"]))
-    for block in np.split(np.arange(total), range(step, total, step)):
+    for block in _blocks(cast(Classifies, model), data, len(fit.like["class"])):
         yield _exactly(model.predictive(fit.stats, model.inputs.reordered(data, block)), block)
 
 

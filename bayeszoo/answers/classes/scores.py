@@ -9,7 +9,8 @@ import lazy_loader
 import numpy as np
 import scipy
 
-from bayeszoo.answers.latent.assign import labelled
+from bayeszoo.answers.rows import labelled
+from bayeszoo.distributions.posterior import INTERVAL
 from bayeszoo.distributions.special import sum_of_others
 from bayeszoo.errors import InputError
 
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     import pandas as pd
 else:
     pd = lazy_loader.load("pandas")
-
-_INTERVAL = (0.025, 0.975)
 
 
 def scored(
@@ -221,7 +220,7 @@ def _reliability(p: np.ndarray, hits: np.ndarray, trials: np.ndarray, bins: int)
     total, expected, observed = (np.bincount(place, weights, bins) for weights in (trials, trials * p, hits))
     has_trials = total > 0
     total, expected, observed = total[has_trials], expected[has_trials], observed[has_trials]
-    low, high = (scipy.special.betaincinv(observed + 0.5, total - observed + 0.5, q) for q in _INTERVAL)
+    low, high = (scipy.special.betaincinv(observed + 0.5, total - observed + 0.5, q) for q in INTERVAL.values())
     columns = {"low": edges[:-1][has_trials], "high": edges[1:][has_trials], "trials": total.astype(np.int64)}
     columns |= {"mean_probability": expected / total, "share": observed / total, "q025": low, "q975": high}
     return pd.DataFrame(columns)

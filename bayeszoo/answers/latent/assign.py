@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,17 +24,20 @@ from bayeszoo.answers.judged import (
     refuse,
 )
 from bayeszoo.answers.latent.assigned import Assignments, Latents
-from bayeszoo.data.read import Data, read
+from bayeszoo.answers.rows import by_row, labelled, rows_asked
+from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.foundation import diagnostics
-from bayeszoo.foundation.named import Arrays, Options, Params
-from bayeszoo.inference.labels.align import flat, in_chunks
+from bayeszoo.foundation.blocks import blocks
+from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.inference.labels.align import in_chunks
 from bayeszoo.inference.labels.symmetry import is_symmetric, numbered_as, pattern_of
 from bayeszoo.inference.labels.symmetry import labelled as aligned
 from bayeszoo.model.capabilities import Latent, exchangeable_axis
 from bayeszoo.model.capabilities.observable import row_axes
 from bayeszoo.model.capabilities.sequential import Sequential
 from bayeszoo.model.density import log_rows
+from bayeszoo.model.draws import flat, shape_of
 from bayeszoo.results.caveats import next_step
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import components_withheld
@@ -46,20 +49,6 @@ if TYPE_CHECKING:
 _ANSWER = "assignments by it"
 _HELD = 2**24
 """Most probabilities held at once for their Monte Carlo errors."""
-
-
-def rows_asked(fit: Fit, new_data: object, options: Options, quantity: str = "component") -> Data:
-    """Return the rows of the fit, or new ones, which must have an outcome from which to infer ``quantity``."""
-    if new_data is None:
-        if options:
-            problem = f"{next(iter(options))} is an option for reading a table, and no table is given"
-            raise InputError(problem, "option_needs_data")
-        return fit.data
-    data = read(fit.model, new_data, new=True, like=fit.like, **options)
-    if not fit.model.inputs.has_outcome(data):
-        problem = f"the new rows have no outcome, from which their {quantity} could be inferred"
-        raise InputError(problem, "missing_outcome")
-    return data
 
 
 def assign(tree: xr.DataTree, new_data: object = None, **options: Any) -> pd.DataFrame:
@@ -117,7 +106,7 @@ def assign(tree: xr.DataTree, new_data: object = None, **options: Any) -> pd.Dat
         raise InputError(
             f"{model.name} has no latent variable of each row", "no_latent_variable", hint="see `bayeszoo list`"
         )
-    data = rows_asked(fit, new_data, options)
+    data = rows_asked(fit, new_data, options, "component")
     is_weighed = new_data is not None and fit.kind != "point estimate" and _have_densities(model, fit.draws(), data)
     average = _of_new_rows if is_weighed else assignments
     own = average(model, fit.draws(), data)
@@ -147,11 +136,10 @@ def _of_new_rows(model: Latent, params: Params, data: Data) -> Assignments | Lat
     A further row tells about the parameters too, above all if the fit has few rows: as in `classify`, each draw is
     weighed by the density that it gives the row.
     """
-    leading, draws, average = np.shape(next(iter(params.values())))[:2], flat(params), Average("sampled", draws=params)
+    leading, draws, average = shape_of(params), flat(params), Average("sampled", draws=params)
     total, cells = model.inputs.size(data), np.size(model.component_probabilities(_first(params), data))
-    step = max(1, _HELD * total // (math.prod(leading) * max(cells, 1)))
     parts, moved = list[Any](), np.zeros(leading)
-    for block in np.split(np.arange(total), range(step, total, step)):
+    for block in (np.arange(total)[part] for part in blocks(total, math.prod(leading) * max(cells, 1), _HELD * total)):
         rows = model.inputs.reordered(data, block)
         values = np.concatenate([values for _, values in in_chunks(model, draws, rows)])
         log_p = np.asarray(log_rows(model, draws, rows)).reshape(*leading, len(block))
@@ -233,7 +221,7 @@ def assignments(
     ``model.component_probabilities``. If the probabilities of all draws do not fit into memory, errors come from the
     means of batches of draws. Raises `NumericalError` if the probabilities of a row are not finite.
     """
-    chains, draws = np.shape(next(iter(params.values())))[:2]
+    chains, draws = shape_of(params)
     held, squares, origin, batches = np.empty(0), np.zeros(1), np.zeros(1), draws
     for block, values in in_chunks(model, flat(params), data, function):
         if not block.start:
@@ -284,17 +272,3 @@ def _frame(model: Latent, data: Data, assigned: Assignments | Latents, shown: An
     if (impossible := hidden & shown).any():
         frame.attrs["impossible"] = data.numbers[impossible].tolist()
     return frame
-
-
-def by_row(columns: Params, data: Data, axis: str | None = None, labels: Any = None) -> pd.DataFrame:
-    """Return a table of columns of shape (rows,), or (rows, labels) along an axis; its index names both."""
-    import pandas as pd
-
-    rows = pd.Index(data.numbers, name="row")
-    index = rows if axis is None else pd.MultiIndex.from_product([rows, labels], names=["row", axis])
-    return pd.DataFrame({name: np.ravel(values) for name, values in columns.items()}, index=index)
-
-
-def labelled(name: str, labels: Iterable[Any], values: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the first columns of ``values``, shape (rows, columns), named by the labels: ``p[1]``, ``p[2]``, ..."""
-    return {f"{name}[{label}]": column for label, column in zip(labels, values.T, strict=False)}

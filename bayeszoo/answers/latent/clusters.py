@@ -16,6 +16,7 @@ from bayeszoo.answers.judged import (
     Part,
     answering,
     is_judged,
+    kept_parts,
     limits_of,
     line_of,
     line_within,
@@ -23,20 +24,20 @@ from bayeszoo.answers.judged import (
     only_agreeing,
     reference_of,
     refuse,
-    refuse_if_none,
 )
-from bayeszoo.answers.latent.assign import by_row, rows_asked
 from bayeszoo.answers.quantiles import Quantiles
+from bayeszoo.answers.rows import by_row, rows_asked
 from bayeszoo.data.read import Data
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.named import Params
 from bayeszoo.foundation.streams import stream_of_fit
-from bayeszoo.inference.labels.align import flat, in_chunks
+from bayeszoo.inference.labels.align import in_chunks
 from bayeszoo.model.capabilities import Latent
 from bayeszoo.model.capabilities.observable import Observable
 from bayeszoo.model.density import log_density
+from bayeszoo.model.draws import flat, shape_of
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
@@ -221,10 +222,9 @@ def _clusters(fit: Fit, seed: int | np.random.Generator) -> Clusters:
     """Draw the cluster of each row."""
     model, data, params = fit.model, fit.data, fit.draws()
     assert isinstance(model, Latent)
-    leading = np.shape(next(iter(params.values())))[:2]
     rng = stream_of_fit(fit.tree.attrs, seed, "clusters")
     drawn = np.concatenate(list(_drawn(model, flat(params), data, rng)))
-    return Clusters(data, drawn.reshape(*leading, -1))
+    return Clusters(data, drawn.reshape(*shape_of(params), -1))
 
 
 def _judged(fit: Fit, own: Clusters, reference: Clusters) -> Clusters:
@@ -338,7 +338,4 @@ def _judged_densities(fit: Fit, own: pd.DataFrame, reference: pd.DataFrame) -> p
         logs = (np.log(frame["density"].to_numpy()) for frame in (own, reference))
     agree = part.agree & limits.logs_agree(*logs)
     parts = [Part(("density", "mcse", *QUANTILES), agree, "density, quantiles")]
-    refuse_if_none(own, parts, fit, _DENSITIES)
-    frame = only_agreeing(own, parts)
-    frame.attrs["judged"] = line_of(agree, gaps.mean, gaps.sd, limits)
-    return frame
+    return kept_parts(own, parts, fit, _DENSITIES, line_of(agree, gaps.mean, gaps.sd, limits))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayeszoo.answers.latent.assign import rows_asked
+from bayeszoo.answers.rows import rows_asked
 from bayeszoo.data.inputs import tables_of
 from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError

@@ -11,8 +11,8 @@ import numpy as np
 
 from bayeszoo.answers.columns import moment_columns, not_updated, with_reasons
 from bayeszoo.answers.judged import judged
-from bayeszoo.answers.latent.assign import by_row, rows_asked
 from bayeszoo.answers.quantiles import Quantiles, over_draws
+from bayeszoo.answers.rows import by_row, rows_asked
 from bayeszoo.data.inputs.matrix import scales_of
 from bayeszoo.data.read import Data
 from bayeszoo.distributions import frozen

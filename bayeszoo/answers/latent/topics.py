@@ -19,6 +19,7 @@ from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.named import Options
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.model.base import Model
+from bayeszoo.model.draws import shape_of
 from bayeszoo.model.views import View
 from bayeszoo.results.caveats import failures_of, next_step
 from bayeszoo.results.stored import Fit
@@ -260,6 +261,6 @@ def _new_documents(fit: Fit, new_data: object, options: Options) -> tuple[Model,
 def _some_draws(fit: Fit, most: int) -> dict[str, np.ndarray]:
     """Return at most ``most`` draws, evenly spaced in each chain: arrays of shape (chain, draw, ...)."""
     draws = fit.draws()
-    chains, size = next(iter(draws.values())).shape[:2]
+    chains, size = shape_of(draws)
     indices = np.unique(np.linspace(0, size - 1, max(1, min(size, most // chains))).round().astype(int))
     return {name: values[:, indices] for name, values in draws.items()}

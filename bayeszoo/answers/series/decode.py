@@ -16,10 +16,9 @@ from bayeszoo.answers.judged import (
     answering,
     has_withheld,
     is_judged,
+    kept_parts,
     limits_of,
     line_within,
-    only_agreeing,
-    refuse_if_none,
     without_of_all,
 )
 from bayeszoo.answers.latent.assign import (
@@ -36,9 +35,9 @@ from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.foundation.named import Arrays, Options, Params
 from bayeszoo.foundation.streams import stream
-from bayeszoo.inference.labels.align import flat
 from bayeszoo.model.base import Model, fields_of
 from bayeszoo.model.capabilities.sequential import LevelsInTime, StatesInTime
+from bayeszoo.model.draws import flat, shape_of
 from bayeszoo.results.caveats import next_step
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import components_withheld
@@ -69,8 +68,7 @@ class Decodable:
     @property
     def shape(self) -> tuple[int, int]:
         """The numbers of chains and of draws per chain."""
-        chains, draws = np.shape(next(iter(self.draws.values())))[:2]
-        return chains, draws
+        return shape_of(self.draws)
 
     @property
     def states(self) -> list[Any]:
@@ -284,16 +282,13 @@ def _judged(fit: Fit, own: _Decoded, reference: _Decoded) -> pd.DataFrame:
     parts = [
         Part((*columns["smoothed["], *columns["mcse["]), smoothed, "smoothed"),
         Part((*columns["filtered["], *columns["mcse_filtered["]), filtered, "filtered"),
-        Part(of_path, path, "viterbi"),
+        Part(of_path, path, "viterbi", counts=False),
         Part(("state",), own.smoothed.label == reference.smoothed.label),
     ]
-    refuse_if_none(frame, [parts[0], parts[1], parts[3]], fit, STATES)
     gap = np.abs(own.smoothed.probability - reference.smoothed.probability)[parts[0].agree].max(initial=0.0)
     line = line_within(parts[0].agree, f": probabilities within {gap:.2g} of the posterior's", limits)
-    frame = only_agreeing(frame.astype({name: object for name in ("state", "viterbi")}), parts)
-    frame = without_of_all(frame, _far_of_all(own.frame, reference.frame, limits, parts))
-    frame.attrs["judged"] = line
-    return frame
+    frame = kept_parts(frame.astype({name: object for name in ("state", "viterbi")}), parts, fit, STATES, line)
+    return without_of_all(frame, _far_of_all(own.frame, reference.frame, limits, parts))
 
 
 def _far_of_all(own: pd.DataFrame, reference: pd.DataFrame, limits: Limits, parts: list[Part]) -> list[str]:

@@ -12,11 +12,10 @@ from bayeszoo.answers.judged import (
     Part,
     answering,
     is_judged,
+    kept_parts,
     limits_of,
     line_within,
-    only_agreeing,
     reference_of,
-    refuse_if_none,
 )
 from bayeszoo.answers.latent.assign import numbered_draws, probabilities_agree
 from bayeszoo.answers.latent.assigned import Assignments
@@ -183,10 +182,7 @@ def _judged(fit: Fit, frame: pd.DataFrame, own: _Ahead, decoding: Decodable, ste
             numbered = _Ahead.of(replace(decoding, draws=draws), steps)
             agree = probabilities_agree(own.states, numbered.states, limits)
         parts.append(Part(_starting(frame, "state["), agree, "state"))
-    refuse_if_none(frame, parts, fit, _FORECASTS)
-    frame = only_agreeing(frame, parts)
-    frame.attrs["judged"] = line_within(parts[0].agree, "", limits, "steps")
-    return frame
+    return kept_parts(frame, parts, fit, _FORECASTS, line_within(parts[0].agree, "", limits, "steps"))
 
 
 def _starting(frame: pd.DataFrame, start: str) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from bayeszoo.foundation.named import Params
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.foundation.tails import Moments, existing, moments
 from bayeszoo.model.capabilities.linear_predictor import LinearPredictor
+from bayeszoo.model.draws import size_of
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
@@ -197,7 +198,7 @@ def _labels(lags: Lags, steps: int) -> dict[str, np.ndarray]:
 
 def _drawn(fit: Fit, lags: Lags, steps: int, paths: int, rng: np.random.Generator) -> np.ndarray:
     """Draw paths of the rows to come, each at its own draw of the parameters, (paths, sequences * steps)."""
-    flat = {name: values.reshape(-1, *values.shape[2:]) for name, values in fit.draws().items()}
-    indices = rng.integers(0, len(next(iter(flat.values()))), paths)
-    chosen = {name: values[indices] for name, values in flat.items()}
+    draws = fit.pooled()
+    indices = rng.integers(0, size_of(draws), paths)
+    chosen = {name: values[indices] for name, values in draws.items()}
     return Affine.of(fit, lags, chosen).drawn(_last_rows(lags), steps, rng)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,12 +17,11 @@ from bayeszoo.answers.judged import (
     Part,
     gaps_agree,
     is_judged,
+    kept_parts,
     limits_of,
     line_of,
     moments_part,
-    only_agreeing,
     reference_of,
-    refuse_if_none,
     without_of_all,
 )
 from bayeszoo.answers.quantiles import Quantiles, over_draws
@@ -36,6 +36,7 @@ from bayeszoo.foundation.streams import stream
 from bayeszoo.foundation.tails import Moments, existing, moments
 from bayeszoo.model.base import fields_of
 from bayeszoo.model.capabilities.sequential import LevelsInTime
+from bayeszoo.model.draws import every, shape_of
 from bayeszoo.results.gaps import gaps_of
 from bayeszoo.results.stored import Fit
 
@@ -75,21 +76,19 @@ class LevelsOfFit:
         average, params = averaging(fit)
         if average.mass is not None and average.halved is not None and len(model.parts(data)) > 1:
             average, params = _of_half(average, params)
-        numbers = next(iter(params.values()))[..., None].shape[:2]
-        rows = len(data["y"])
-        step = max(1, numbers[0] * numbers[1] * rows // MOST) if average.mass is None else 1
-        if average.mass is not None and numbers[1] * rows > OF_POINTS:
+        size, rows = math.prod(shape_of(params)), len(data["y"])
+        if average.mass is not None and size * rows > OF_POINTS:
             hint = "fit long series by map or nuts"
-            line = f"{rows:,} rows are too many for {numbers[1]:,} points of a quadrature"
+            line = f"{rows:,} rows are too many for {size:,} points of a quadrature"
             raise InputError(line, "too_large", hint=hint)
-        named = {name: values[:, ::step] for name, values in params.items() if values.ndim == 2}
-        return cls(model, data, average, named, fit.has_independent_draws)
+        single = {name: values for name, values in params.items() if values.ndim == 2}
+        step = max(1, size * rows // MOST) if average.mass is None else 1
+        return cls(model, data, average, every(single, step), fit.has_independent_draws)
 
     @property
     def shape(self) -> tuple[int, int]:
         """The number of chains, and of draws per chain."""
-        chains, draws = next(iter(self.params.values())).shape
-        return chains, draws
+        return shape_of(self.params)
 
     def points(self, some: np.ndarray | slice = slice(None)) -> dict[str, np.ndarray]:
         """Return the draws or points, or those at the indices ``some``, (P,)."""
@@ -179,13 +178,11 @@ def _judged(fit: Fit, data: Data, own: pd.DataFrame, reference: pd.DataFrame) ->
     parts = [levels, Part(("filtered", "sd_filtered"), limits.moments_agree(*filtered))]
     parts += [_judged_part(own, reference, limits, part) for part in model.parts(data)[1:]]
     parts += [_judged_gaps(own, reference, limits)] if "filled" in own else []
-    refuse_if_none(own, parts, fit, LEVELS)
-    answer = only_agreeing(own, [*parts, Part(("log_score",), agree)])
+    line = line_of(levels.agree, gaps.mean, gaps.sd, limits)
+    answer = kept_parts(own, [*parts, Part(("log_score",), agree, counts=False)], fit, LEVELS, line)
     totals = (np.array(frame.attrs["log_score"]) for frame in (own, reference))
     is_near = agree.all() and limits.logs_agree(*totals)
-    answer = answer if is_near else without_of_all(answer, ["log_score", "mcse_log_score"])
-    answer.attrs["judged"] = line_of(levels.agree, gaps.mean, gaps.sd, limits)
-    return answer
+    return answer if is_near else without_of_all(answer, ["log_score", "mcse_log_score"])
 
 
 def _judged_part(own: pd.DataFrame, reference: pd.DataFrame, limits: Limits, part: str) -> Part:
@@ -309,10 +306,7 @@ def _judged_ahead(fit: Fit, own: pd.DataFrame, reference: pd.DataFrame) -> pd.Da
         for part in components
     }
     parts = [rows, *(Part((part, f"sd_{part}"), limits.moments_agree(*both)) for part, both in moments_of.items())]
-    refuse_if_none(own, parts, fit, LEVELS)
-    frame = only_agreeing(own, parts)
-    frame.attrs["judged"] = line_of(rows.agree, gaps.mean, gaps.sd, limits, "steps")
-    return frame
+    return kept_parts(own, parts, fit, LEVELS, line_of(rows.agree, gaps.mean, gaps.sd, limits, "steps"))
 
 
 def _forecasted(source: Fit | LevelsInTime, data: Data, steps: int, new: Data | None) -> pd.DataFrame:

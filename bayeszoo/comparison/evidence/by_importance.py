@@ -10,7 +10,7 @@ from bayeszoo.comparison.candidates import Candidate
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import pareto_k
 from bayeszoo.inference.engine.approximation import GOOD_K_HAT
-from bayeszoo.inference.labels.align import flat
+from bayeszoo.model.draws import flat, size_of
 from bayeszoo.model.outer.over_draws import OverDrawn
 
 FIRST, MORE = 1000, 3000
@@ -23,7 +23,7 @@ def by_importance(model: OverDrawn, candidate: Candidate, seed: int = 0) -> tupl
     """Return the log evidence, its Monte Carlo error and the method; raise `NumericalError` if there is none."""
     assert candidate.fit is not None  # a sampled candidate has a fit
     draws = flat(candidate.fit.draws())
-    step = max(1, len(next(iter(draws.values()))) // DRAWS)
+    step = max(1, size_of(draws) // DRAWS)
     some = {name: values[::step] for name, values in draws.items()}
     weigh = model.weigher(some, candidate.data, np.random.default_rng(seed))
     if weigh is None:

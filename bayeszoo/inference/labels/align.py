@@ -19,6 +19,7 @@ from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Latent, exchangeable_axis, rows_have_parameters
+from bayeszoo.model.draws import flat
 
 MAX_ROWS = 1000  # most rows whose responsibilities are used; of more rows, a random subset
 CELLS = 2**18  # most rows times draws in a block
@@ -134,11 +135,6 @@ def in_chunks(
                 f"{model.name}.component_probabilities gives numbers that are not finite", "not_finite"
             )
         yield block, values
-
-
-def flat(params: Params) -> dict[str, np.ndarray]:
-    """Concatenate the draws of all chains."""
-    return {name: np.reshape(values, (-1, *np.shape(values)[2:])) for name, values in params.items()}
 
 
 # Stephens' algorithm, on responsibilities of shape (draws, K, rows)

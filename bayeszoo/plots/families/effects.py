@@ -18,6 +18,7 @@ from bayeszoo.errors import InputError
 from bayeszoo.foundation.blocks import AT_ONCE
 from bayeszoo.model.capabilities.linear_predictor import has_slopes
 from bayeszoo.model.capabilities.observable import Classifies
+from bayeszoo.model.draws import size_of
 from bayeszoo.plots.drawable import colours
 from bayeszoo.plots.style import COLOURS, panels, short, wrapped
 from bayeszoo.results.stored import Fit
@@ -193,7 +194,7 @@ def _shares_explained(fit: Fit) -> np.ndarray:
     """Return R2 at a selection of draws, (draws, 1)."""
     draws, model = fit.pooled(), fit.model
     assert has_slopes(model)
-    size = len(next(iter(draws.values())))
+    size = size_of(draws)
     selection = {name: values[:: -(-size * fit.data.rows // AT_ONCE)] for name, values in draws.items()}
     law = model.likelihood(selection, fit.data)
     of_means, of_noise = np.var(law.mean(), axis=-1, ddof=1), np.mean(law.var() + 0 * law.mean(), axis=-1)

@@ -15,8 +15,9 @@ from bayeszoo.answers.series.decode import Decodable, decodable, decode
 from bayeszoo.data.inputs import starts
 from bayeszoo.errors import InputError
 from bayeszoo.families.hmm import emissions
-from bayeszoo.inference.labels.align import flat, in_chunks
+from bayeszoo.inference.labels.align import in_chunks
 from bayeszoo.model.base import Model
+from bayeszoo.model.draws import flat, size_of
 from bayeszoo.plots.families.levels import name_rows
 from bayeszoo.plots.style import COLOURS, panels
 from bayeszoo.results.stored import Fit
@@ -123,7 +124,7 @@ def _shaded(truth: object, probability: pd.Series) -> tuple[np.ndarray, str]:
 def _band(decoded: Decodable, k: int) -> np.ndarray:
     """Return quantiles over draws of the probability of a state, shape (2, rows)."""
     draws = flat(decoded.draws)
-    size = len(next(iter(draws.values())))
+    size = size_of(draws)
     step = -(-size * len(decoded.data["y"]) // _HELD)
     selection = {name: values[::step] for name, values in draws.items()}
     probabilities = [values[:, :, k] for _, values in in_chunks(decoded.model, selection, decoded.data)]
@@ -146,7 +147,7 @@ def _draw_probability(
     if shaded is not None:
         axes.broken_barh(_spans(shaded[0]), (-0.02, 1.04), color=_TRUE, lw=0, label=shaded[1])
     colour = _colour(k)
-    if with_band and len(flat(decoded.draws)[next(iter(decoded.draws))]) > 1:
+    if with_band and decoded.shape != (1, 1):
         _draw_band(axes, rows, frame[f"smoothed[{label}]"].to_numpy(), _band(decoded, k), colour)
     axes.plot(rows, frame[f"smoothed[{label}]"], color=colour, lw=1.2, label=f"state {label}")
 

@@ -7,6 +7,7 @@ probability of staying.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,6 +24,7 @@ from bayeszoo.data.read import Data
 from bayeszoo.errors import Untrustworthy
 from bayeszoo.foundation.named import Document
 from bayeszoo.model.capabilities import Classifies, rows_have_parameters
+from bayeszoo.model.draws import shape_of
 from bayeszoo.model.views import View
 from bayeszoo.report.families.judged import about_judged, most_probable
 from bayeszoo.report.text.numbers import estimate, number, statistic, written
@@ -183,7 +185,7 @@ def _clusters(fit: Fit) -> Iterator[Profile]:
     """Yield the number of clusters, and one partition of the rows, if counting pairs is quick."""
     if not fit.is_shown or fit.kind == "point estimate":
         return
-    draws = int(np.prod(next(iter(fit.draws().values())).shape[:2]))
+    draws = math.prod(shape_of(fit.draws()))
     if draws * fit.data.rows**2 > MOST_PAIRS:
         yield Profile("`bayeszoo clusters FIT` says how many clusters there are, and which rows are together")
         return
@@ -362,7 +364,7 @@ def _stays(estimates: _Estimates, K: int) -> list[str]:
 
 def _path(fit: Fit) -> np.ndarray | None:
     """Return the most probable state of each row, if decoding is quick."""
-    chains, draws = next(iter(fit.draws().values())).shape[:2]
+    chains, draws = shape_of(fit.draws())
     if chains * draws * fit.data.rows * len(fit.model.coords(fit.data)["state"]) > MOST_CELLS or has_withheld(fit):
         return None  # `bayeszoo decode` has the rows that are not withheld
     with suppress(Untrustworthy):
@@ -387,13 +389,10 @@ def stretches(states: Sequence[str], data: Data) -> Profile:
     if len(begins) > MOST_STRETCHES:
         return Profile(f"{len(begins)} stretches of one state: `bayeszoo decode FIT` lists the state of each row")
     named_sequences = {name: values.astype(str) for name, values in sequences(data).items()}
+    at = times["values"]
     rows = [
-        [*(names[begin] for names in named_sequences.values()), states[begin], *_ends(times["values"], begin, end)]
+        [*(names[begin] for names in named_sequences.values()), states[begin], at[begin], at[end], end - begin + 1]
         for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)
     ]
     columns = [*named_sequences, "state", f"{times['column']} from", "to", "rows"]
     return Profile("most probable states", columns, rows, (*named_sequences, f"{times['column']} from", "to"))
-
-
-def _ends(values: Sequence[str], begin: int, end: int) -> list[Any]:
-    return [values[begin], values[end], end - begin + 1]
