@@ -13,6 +13,7 @@ import bayeszoo as bz
 from bayeszoo.comparison import by as grouped
 from bayeszoo.comparison.contrast_columns import BEST, by_draws, highest
 from bayeszoo.errors import InputError
+from bayeszoo.report.groups import best_rows
 from bayeszoo.results.stored import Fit
 from tests.refusals import raises
 
@@ -120,6 +121,55 @@ def test_groups_with_equal_rows_are_the_best_equally_probably():
     frame = bz.best_of_groups(fitted(table))
     np.testing.assert_allclose(frame["p_greater"], 0.25, atol=1e-10)
     np.testing.assert_allclose(frame["loss_group"], frame["loss_group"][0], rtol=1e-9)
+
+
+UNEQUAL = {"page": ["small", "mid", "big"], "buyers": [5, 400, 5_000_000], "visitors": [10, 800, 10_000_001]}
+
+
+@pytest.mark.parametrize("rope", [0.0, 0.001])
+def test_groups_of_very_different_sizes_are_as_by_quadrature(rope):
+    """Between two quantiles of the small group lies all of the big one, whose distribution function is a step there."""
+    frame = bz.best_of_groups(fitted(UNEQUAL), rope=rope).set_index("group")
+    laws = {g: stats.beta(1 + y, 1 + n - y) for g, y, n in zip(*UNEQUAL.values(), strict=True)}
+    ends = np.unique(
+        [law.ppf(q) + x for law in laws.values() for q in stats.norm.cdf(np.arange(-8, 9)) for x in (0, rope)]
+    )
+    for group, law in laws.items():
+        rest = [other for name, other in laws.items() if name != group]
+        pieces = [
+            integrate.quad(lambda x, law=law, rest=rest: law.pdf(x) * all_below(x - rope, rest), *piece)[0]
+            for piece in itertools.pairwise(ends)
+        ]
+        assert frame.loc[group, "p_above"] == pytest.approx(sum(pieces), abs=1e-10)
+        ahead = [
+            integrate.quad(lambda x, law=law, rest=rest: law.sf(x) * all_below(x, rest), *piece)[0]
+            for piece in itertools.pairwise(ends)
+        ]
+        assert frame.loc[group, "loss_against"] == pytest.approx(sum(ahead), rel=1e-8)
+
+
+def test_small_probabilities_are_not_differences_from_1():
+    table = {"page": ["low", "most", "some"], "buyers": [0, 45, 2], "visitors": [12, 63, 9]}
+    frame = bz.best_of_groups(fitted(table)).set_index("group")
+    laws = [stats.beta(1 + y, 1 + n - y) for y, n in zip(*list(table.values())[1:], strict=True)]
+    true = integrate.quad(lambda x: laws[0].pdf(x) * all_below(x, laws[1:]), 0, 1, epsabs=1e-16, epsrel=1e-10)[0]
+    assert 1e-7 < true < 1e-4
+    assert frame.loc["low", "p_greater"] == pytest.approx(true, rel=1e-6)
+
+
+def test_a_probability_near_0_is_neither_negative_nor_a_digit_of_rounding():
+    """The quadrature of a regression's posterior gave -5e-9."""
+    Poisson = bz.find("poisson_regression")
+    rng = np.random.default_rng(5)
+    table = {"g": ["a"] * 20 + ["b"] * 20, "x": rng.normal(size=40), "y": [*rng.poisson(3, 20), *[0] * 20]}
+    prior = Poisson(m0=0.5, s0=2.5, tau=2.5)
+    tree = bz.fit_by(prior, table, by="g", method="exact", seed=1, reading={"target": "y"}, groups=())
+    frame = bz.best_of_groups(tree).set_index(["quantity", "group"])
+    assert frame.loc[("w[(intercept)]", "b"), "p_greater"] < 1e-9
+    assert (frame["p_greater"] >= 0).all()
+    far = fitted({"page": ["low", "high"], "buyers": [0, 900], "visitors": [900, 900]})
+    shown = best_rows(bz.best_of_groups(far), rope=None)[1]
+    assert [row[2] for row in shown] == ["1", "< 1e-09"]
 
 
 def test_of_groups_that_tie_none_is_the_best():

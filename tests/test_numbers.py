@@ -111,3 +111,15 @@ def test_commands_tell_rows_far_from_zero_apart(run, written):
     assert run("fit", "normal_gamma", path, "--method", "exact", "--seed", 1, "-o", fit)[0] == 0
     rows = [line.split() for line in run("predict", fit, path)[1].splitlines() if line.split()[:1] == ["3"]]
     assert any(abs(value - y[2]) < NEAR for value in map(float, rows[0]))
+
+
+def test_an_exact_estimate_that_is_0_but_for_rounding_is_0():
+    assert (
+        numbers.statistic("mean", 3.4e-16, None, None, 2.5)
+        == numbers.statistic("median", -8.3e-12, None, None, 2.5)
+        == "0"
+    )
+    assert numbers.statistic("mean", 3.4e-9, None, None, 2.5) == "3.4e-09"
+    assert numbers.statistic("mean", -8.3e-12, None, None, 1e-11) == "-8.3e-12"
+    assert numbers.estimate(0.0, 1e-7) == "0"
+    assert numbers.estimate(0.0, 1e-4) == "0.0000"

@@ -198,7 +198,7 @@ def _ranked(theta: np.ndarray) -> np.ndarray:
 def _ranks(theta: np.ndarray, fit: Fit) -> Columns:
     """Rank the groups from the highest in each joint draw, shape (chain, draw, group); ties share ranks."""
     ranks = _ranked(theta)
-    columns = {"rank": ranks.mean((0, 1)), "mcse_rank": error_of_mean(ranks, fit.kind)}
+    columns = {"rank": ranks.mean((0, 1)), "mcse_rank": error_of_mean(ranks, fit.kind, theta)}
     bounds = np.quantile(ranks, [*INTERVAL.values()], axis=(0, 1), method="inverted_cdf")
     columns |= dict(zip(("rank_q025", "rank_q975"), bounds, strict=True))
     for name, values in (("p_highest", theta), ("p_lowest", -theta)):

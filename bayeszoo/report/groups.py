@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bayeszoo.comparison.best import best_of_many
 from bayeszoo.comparison.by import contrasts, estimates
+from bayeszoo.comparison.closed_contrasts import SMALLEST
 from bayeszoo.plots.groups import plot_groups
 from bayeszoo.report import checks, provenance, verdict
 from bayeszoo.report.blocks import Code, Section, Words, picture, table
@@ -64,8 +65,13 @@ def _compared(row: dict[Any, Any]) -> list[str]:
         elif math.isnan(error) and _is_by_draws(row):
             values.append(without_error(value, width=width))
         else:
-            values.append(number(value, digits_for(value, width / 4, 4)))
+            values.append(_exact(name, value, digits_for(value, width / 4, 4)))
     return [*values, _span(row, "difference")]
+
+
+def _exact(name: str, value: float, digits: int) -> str:
+    """Return a number without a Monte Carlo error; a probability too small for the quadrature by its bound."""
+    return f"< {SMALLEST:g}" if value == 0 and name.startswith("p_") else number(value, digits)
 
 
 def _is_by_draws(row: dict[Any, Any]) -> bool:
@@ -125,7 +131,7 @@ def _with_digits(row: dict[Any, Any], name: str) -> str:
     value, error = row[name], row[f"{name}_mcse"]
     if error > 0:
         return estimate(value, error)
-    return without_error(value) if math.isnan(error) and _is_by_draws(row) else number(value, 4)
+    return without_error(value) if math.isnan(error) and _is_by_draws(row) else _exact(name, value, 4)
 
 
 def parts(tree: xr.DataTree) -> dict[str, Any]:

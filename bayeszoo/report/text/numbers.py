@@ -20,6 +20,8 @@ _PLACES = ("mean", *QUANTILES)
 _LOCATIONS = (*_PLACES, "observed", "filled", "level", "raw", "replicated")
 """Columns in the unit of the outcome, whose zero may be far from all numbers."""
 _NATS = ("log_evidence", "elbo")
+_NOTHING = 1e-10
+"""Share of the sd below which an estimate without an error is 0: what is smaller is rounding of a sum."""
 _LARGE = (1e5, 1e11)
 """Range of large numbers whose differences five significant digits may hide."""
 
@@ -44,10 +46,14 @@ def estimate(value: float, error: Any = None, digits: int | None = None, sd: Any
     >>> estimate(1769.98765, sd=23.0), estimate(1769.98765, sd=0.023)
     ('1770', '1769.988')
     """
+    if sd is not None and math.isfinite(sd) and abs(value) < _NOTHING * sd:
+        value = 0.0
     is_measured = all(isinstance(x, float | np.floating) and math.isfinite(x) for x in (value, error)) and error > 0
     if digits is not None or not is_measured:
         return number(value, digits_for(value, sd) if digits is None else digits)
     last = math.floor(math.log10(error))
+    if value == 0 and last < -5:
+        return "0"
     first = max(math.floor(math.log10(abs(value))), last) if value else last
     last = max(last, first + 1 - MOST_DIGITS)
     if not -5 < first < 9:
