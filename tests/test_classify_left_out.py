@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import scipy
+from scipy import stats
 
 import bayeszoo as bz
 from bayeszoo.answers import averages
@@ -277,3 +278,31 @@ def test_a_report_leaves_rows_out_and_of_a_point_estimate_says_that_it_does_not(
     assert "Each row is judged by what all others say of it (leave-one-out, quadrature)." in pages["exact"]
     assert f"{bz.classify(exact, leave_one_out=True).attrs['brier_score_of_one']:.4g}" in pages["exact"]
     assert "which it knows better than new ones" in pages["map"]
+
+
+def test_errors_of_small_probabilities_of_new_rows_reach_the_exact_ones():
+    """Far from the rows few draws carry the probability of a class, and its error is at least that of one further draw.
+
+    Means and variances of two classes have normal-inverse-gamma posteriors, so that features have Student laws.
+    """
+    rng, rows = np.random.default_rng(3), np.array([5.0, 10.0, 12.0])
+    means, n, sum_of_squares = np.array([0.0, 4.0]), 6, 7.0
+    laws = stats.t(n - 1, means, np.sqrt(sum_of_squares / (n - 1) * (1 + 1 / n)))
+    exact = laws.pdf(rows[:, None])
+    exact = exact / exact.sum(axis=1, keepdims=True)
+    is_off, shown = 0, 0
+    for _ in range(20):
+        variances = sum_of_squares / rng.chisquare(n - 1, (4, 1000, 2))
+        draws = stats.norm(rng.normal(means, np.sqrt(variances / n)), np.sqrt(variances))
+        log_joint = np.moveaxis(draws.logpdf(rows[:, None, None, None]), 0, 2) + np.log(0.5)
+        log_density = np.logaddexp.reduce(log_joint, axis=-1)
+        mean = Average("sampled").without(-log_density)
+        counts = np.tile([1, 0], (3, 1))
+        known = module.decided(log_joint - log_density[..., None], 1 - np.eye(2), counts, mean)
+        far = np.abs(known.p - exact) > 5 * known.mcse
+        is_off, shown = is_off + far[mean.is_known].sum(), shown + mean.is_known.sum()
+        np.testing.assert_array_equal(known.mcse_expected_loss, known.mcse[:, 0])
+        far = np.abs(known.log_p[:, 0] - np.log(exact[:, 0])) > 5 * known.log_p_mcse[:, 0]  # NaN is withheld
+        is_off += far[mean.is_known].sum()
+    assert shown > 20
+    assert is_off == 0

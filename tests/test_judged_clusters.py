@@ -51,6 +51,15 @@ def test_clusters_that_agree_are_those_of_all_partitions(mixture):
     assert answer.groups.tolist() == [1, 1, 1, 1, 2, 2, 2, 2]
 
 
+def test_an_event_on_which_all_draws_agree_has_an_error_of_one_draw():
+    """Thousands of draws that agree leave a probability of a few ten-thousandths: the error was 0."""
+    data = bz.read(GAUSSIAN, {"x": [0.1, 0.2, 9.0]})
+    answer = Clusters(data, np.broadcast_to([0, 0, 1], (4, 1000, 3)))
+    assert answer.number.to_numpy().tolist() == [[1.0, 1 / 4000]]
+    assert answer.rows["alone"].tolist() == [0.0, 0.0, 1.0]
+    assert answer.rows["mcse_alone"].tolist() == [1 / 4000] * 3
+
+
 def test_no_label_enters(mixture):
     def relabelled(values):
         swap = np.random.default_rng(1).random((4, 1000)) < 0.5

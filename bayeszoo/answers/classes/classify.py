@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayeszoo.answers.averages import CLOSED_FORM, QUADRATURE, Average, LeftOut, given_the_others
+from bayeszoo.answers.averages import (
+    CLOSED_FORM,
+    QUADRATURE,
+    Average,
+    LeftOut,
+    errors_of_probabilities,
+    given_the_others,
+)
 from bayeszoo.answers.checks.leave_out import MAX_DISTINCT
 from bayeszoo.answers.classes.likeness import share_as_low
 from bayeszoo.answers.classes.probabilities import Part, basis_of, class_probabilities, is_closed
@@ -342,17 +349,20 @@ def decided(log_p: np.ndarray, losses: np.ndarray, counts: np.ndarray | None, av
     best = np.take_along_axis(risks, action[None, None, :, None], axis=-1)
     least = risk[np.arange(len(risk)), action]
     is_other = np.arange(losses.shape[1]) != action[:, None]
-    error = np.nan_to_num(average.error(risks - best), nan=-1.0 if average.kind == "point estimate" else np.inf)
+    losses_of_action = losses[:, action].T  # (rows, K), for each true class
+    excess = losses - losses_of_action[..., None]
+    error = average.error(risks - best, (excess.min(axis=1), excess.max(axis=1)))
+    error = np.nan_to_num(error, nan=-1.0 if average.kind == "point estimate" else np.inf)
     is_worse = risk - least[:, None] > _ERRORS * error
     unknown = np.full(p.shape[2:], np.nan)
     rows = len(p[0, 0])
     yes, no = np.ones(rows, dtype=bool), np.zeros(rows, dtype=bool)
     decisions = Decisions(
         average.mean(p),
-        average.error(p),
+        errors_of_probabilities(average, p),
         action,
         least,
-        average.error(best[..., 0]),
+        average.error(best[..., 0], (losses_of_action.min(axis=1), losses_of_action.max(axis=1))),
         np.all(is_worse | ~is_other, axis=-1),
         *((unknown, unknown) if counts is None else average.log_means(log_p, counts > 0)),
         unknown[:, 0],

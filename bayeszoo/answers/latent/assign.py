@@ -234,7 +234,7 @@ def assignments(
     held *= batches / draws
     of_chains = held.reshape(chains, batches, *held.shape[1:])
     if held.ndim == 3:
-        return Assignments.of_draws(of_chains)
+        return Assignments.of_draws(of_chains, draws // batches)
     mean, mcse = held.mean(axis=0), diagnostics.mcse(of_chains)
     total = chains * draws
     variance = (squares / total - np.square(mean - origin)) * (total / (total - 1) if total > 1 else np.nan)

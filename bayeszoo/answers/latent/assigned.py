@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bayeszoo.answers.averages import LeftOut
+from bayeszoo.answers.averages import Bounds, LeftOut, error_between
 from bayeszoo.foundation import diagnostics
 
 _ALIKE = 0.01
 """Largest spread of the draws of a probability, or of a latent mean, at which it needs no weights."""
+_UNIT = (0.0, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,15 +40,17 @@ class Assignments:
         return np.argmax(self.probability, axis=1)
 
     @classmethod
-    def of_draws(cls, held: np.ndarray) -> Assignments:
-        """Average the probabilities (chain, draw, rows, K) of draws, or of batches of draws."""
+    def of_draws(cls, held: np.ndarray, in_batch: int = 1) -> Assignments:
+        """Average the probabilities (chain, draw, rows, K) of draws, or of batches of ``in_batch`` draws."""
         mean = held.mean(axis=(0, 1))
         label = np.argmax(mean, axis=1)
         losses = np.sum(held, axis=3, where=np.arange(mean.shape[1]) != label[:, None])
         possible = ~np.isnan(mean).any(axis=1)
         total = losses[..., possible].sum(axis=2, keepdims=True)
-        errors = diagnostics.mcse(held), diagnostics.mcse(losses), float(diagnostics.mcse(total)[0])
-        return cls(mean, *errors, np.ones(len(mean), dtype=bool))
+        of_loss, of_total = _error(losses, in_batch), float(_error(total, in_batch, float(possible.sum()))[0])
+        errors = _error(held, in_batch)
+        np.put_along_axis(errors, label[:, None], of_loss[:, None], axis=1)
+        return cls(mean, errors, of_loss, of_total, np.ones(len(mean), dtype=bool))
 
     @classmethod
     def of_weighed(cls, held: np.ndarray, weights: LeftOut) -> tuple[Assignments, np.ndarray]:
@@ -55,8 +58,9 @@ class Assignments:
         mean = weights.mean(held)
         losses = np.sum(held, axis=3, where=np.arange(mean.shape[1]) != np.argmax(mean, axis=1)[:, None])
         possible = ~np.isnan(mean).any(axis=1)
-        errors, is_known = _errors(held, weights)
-        of_loss, moved = _errors(losses, weights)[0], weights.influence(losses)[..., possible].sum(axis=2)
+        errors, is_known = _errors(held, weights, _UNIT)
+        of_loss, moved = _errors(losses, weights, _UNIT)[0], weights.influence(losses)[..., possible].sum(axis=2)
+        np.put_along_axis(errors, np.argmax(mean, axis=1)[:, None], of_loss[:, None], axis=1)
         return cls(mean, errors, of_loss, math.nan, is_known | ~possible), moved
 
     @classmethod
@@ -64,7 +68,9 @@ class Assignments:
         """Return the assignments of blocks of rows as those of all rows."""
         names = ("probability", "mcse", "mcse_expected_loss", "is_known")
         columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
-        return cls(**columns, mcse_expected_errors=mcse_expected_errors)
+        joined = cls(**columns, mcse_expected_errors=mcse_expected_errors)
+        least = np.nanmax(joined.mcse_expected_loss, initial=0.0)
+        return replace(joined, mcse_expected_errors=max(mcse_expected_errors, least))
 
     @property
     def impossible(self) -> np.ndarray:
@@ -123,7 +129,13 @@ class Latents:
         return Latents(mean, sd, mcse, self.is_known)
 
 
-def _errors(held: np.ndarray, weights: LeftOut) -> tuple[np.ndarray, np.ndarray]:
+def _error(held: np.ndarray, in_batch: int, most: float = 1.0) -> np.ndarray:
+    """Return the Monte Carlo error of the mean of batches of values from 0 to ``most``."""
+    draws = in_batch * held.shape[0] * held.shape[1]
+    return error_between((0.0, most), held.mean(axis=(0, 1)), diagnostics.mcse(held), held, draws)
+
+
+def _errors(held: np.ndarray, weights: LeftOut, bounds: Bounds | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Return Monte Carlo errors of weighed means of values (chain, draw, rows, ...), and which rows are reliable.
 
     Where few draws carry the mean it is between the least and the largest value: known if these are alike.
@@ -131,5 +143,6 @@ def _errors(held: np.ndarray, weights: LeftOut) -> tuple[np.ndarray, np.ndarray]
     spread = np.ptp(held, axis=(0, 1))
     row_spread = spread.reshape(len(spread), -1).max(axis=1)
     is_few = np.reshape(~weights.is_known, (-1, *[1] * (spread.ndim - 1)))
-    error = np.where(is_few, np.maximum(spread, weights.error(held)), weights.error(held))
+    error = weights.error(held, bounds)
+    error = np.where(is_few, np.maximum(spread, error), error)
     return error, weights.is_known | (row_spread <= _ALIKE)

@@ -11,7 +11,7 @@ import numpy as np
 import scipy
 
 from bayeszoo.answers.averages import log_means
-from bayeszoo.answers.columns import FAR_FROM_DRAWS, with_reasons
+from bayeszoo.answers.columns import FAR_FROM_DRAWS, error_of_mean, with_reasons
 from bayeszoo.answers.judged import (
     Part,
     answering,
@@ -30,7 +30,6 @@ from bayeszoo.answers.rows import by_row, rows_asked
 from bayeszoo.data.read import Data
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
-from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.named import Params
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.inference.labels.align import in_chunks
@@ -103,8 +102,10 @@ class Clusters:
         import pandas as pd
 
         values = np.arange(self.counts.min(), self.counts.max() + 1)
-        has_number = self.counts[..., None] == values
-        columns = {"probability": has_number.mean(axis=(0, 1)), "mcse": diagnostics.mcse(has_number.astype(np.float64))}
+        counts = np.broadcast_to(self.counts[..., None], (*self.counts.shape, len(values)))
+        has_number = counts == values
+        error = error_of_mean(has_number.astype(np.float64), "sampled", counts)
+        columns = {"probability": has_number.mean(axis=(0, 1)), "mcse": error}
         frame = pd.DataFrame(columns, index=pd.Index(values, name="clusters"))
         if self.agreeing is None:
             return frame
@@ -151,7 +152,7 @@ class Clusters:
         is_alone = self.is_alone.astype(np.float64)
         alike = self.with_groups(self.partition)[np.arange(len(self.partition)), self.partition - 1]
         columns = {"group": self.partition, "alike": alike, "alone": is_alone.mean(axis=(0, 1))}
-        frame = by_row(columns | {"mcse_alone": diagnostics.mcse(is_alone)}, self.data)
+        frame = by_row(columns | {"mcse_alone": error_of_mean(is_alone, "sampled", self._sizes)}, self.data)
         if self.agreeing is None:
             return frame
         parts = [Part((name,), getattr(self.agreeing, name)) for name in ("group", "alike", "alone")]

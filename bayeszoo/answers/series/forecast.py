@@ -121,29 +121,29 @@ class _Ahead(NamedTuple):
     @classmethod
     def of(cls, decoding: Decodable, steps: int) -> _Ahead:
         """Average states, and symbols or numbers, over the draws."""
-        labels, K, row_moments = decoding.data.get("symbol"), len(decoding.states), list[np.ndarray]()
+        row_moments = list[np.ndarray]()
 
         def ahead(params: Params, data: Arrays) -> np.ndarray:
-            """Return states, and means of symbols, at a block of draws; store the moments of numbers to check tails."""
-            states = decoding.model.ahead(params, data, steps)
+            return np.asarray(decoding.model.ahead(params, data, steps))
+
+        def symbols_ahead(params: Params, data: Arrays) -> np.ndarray:
+            return np.asarray(decoding.model.rows_in(params, data, ahead(params, data)).mean())
+
+        def numbers_ahead(params: Params, data: Arrays) -> np.ndarray:
+            """Return the states at a block of draws; store the moments of numbers to check tails."""
+            states = ahead(params, data)
             law = decoding.model.rows_in(params, data, states)
-            if labels is not None:
-                return np.concatenate([states, law.mean()], axis=2)
             row_moments.append(np.stack([law.mean(), law.var()], axis=-1))
             return states
 
-        averaged = decoding.average(ahead)
-        if labels is not None:
-            states, symbols = (
-                replace(averaged, probability=averaged.probability[:, columns], mcse=averaged.mcse[:, columns])
-                for columns in (slice(K), slice(K, None))
-            )
-            return cls(states, symbols, None)
+        if "symbol" in decoding.data:
+            return cls(decoding.average(ahead), decoding.average(symbols_ahead), None)
+        states = decoding.average(numbers_ahead)
         means, variances = np.moveaxis(np.concatenate(row_moments), -1, 0).reshape(2, *decoding.shape, -1)
         by_draws = moments(means, variances, independent=decoding.is_independent)
         if decoding.fitted is not None and decoding.shape != (1, 1):  # a single point has no tails over draws
             by_draws = existing(by_draws, decoding.model.moments_below(decoding.fitted))
-        return cls(averaged, None, by_draws)
+        return cls(states, None, by_draws)
 
     def table(self, decoding: Decodable, steps: int) -> pd.DataFrame:
         """Return the forecast, one row per step of each sequence."""
