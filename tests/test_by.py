@@ -359,6 +359,9 @@ def test_a_column_of_groups_that_is_not_used_is_said():
     note = f"{unused}; `fit --by variant` fits each group separately"
     assert note in bz.read(COIN, AB, column="bought", positive="yes").notes
     assert note not in read_by(COIN, AB, "variant", positive="yes")[0].notes
+    spaced = {"bought": AB["bought"], "the variant": AB["variant"]}
+    notes = bz.read(COIN, spaced, column="bought", positive="yes").notes
+    assert any("`fit --by 'the variant'` fits each group" in line for line in notes)  # as a shell needs it
     numbers = {**AB, "variant": ["1", "2", "2", "1", "2", "1"]}
     assert not any("--by" in line for line in bz.read(COIN, numbers, column="bought", positive="yes").notes)
 

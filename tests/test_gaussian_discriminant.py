@@ -72,6 +72,27 @@ def test_independent_columns_are_explained_one_by_one(iris):
     assert table["log_odds"].sum() == pytest.approx(table.attrs["log_odds"], rel=1e-10)
 
 
+def test_columns_that_depend_on_each_other_are_explained_together(iris):
+    """The log density of a row in each class is SciPy's multivariate Student t, or that of `classify`."""
+    model = DISCRIMINANT.weak(iris)
+    table, D = bz.explain(bz.fit(model, iris, "exact"), row=71), iris["reals"].shape[1]
+    assert list(table.index) == ["(shares)", "features"]
+    for k, label in enumerate(iris["class"]):
+        rows = iris["reals"][iris["y"] == k]
+        n, kappa, nu = len(rows), model.kappa0 + len(rows), model.nu0 + len(rows)
+        shift = rows.mean(axis=0) - model.m0
+        psi = model.Psi0 + np.cov(rows.T, bias=True) * n + model.kappa0 * n / kappa * np.outer(shift, shift)
+        law = stats.multivariate_t(
+            model.m0 + n / kappa * shift, psi * (kappa + 1) / kappa / (nu - D + 1), df=nu - D + 1
+        )
+        assert table.loc["features", f"log_density[{label}]"] == pytest.approx(law.logpdf(iris["reals"][70]), rel=1e-9)
+    for kind in ("tied", "spherical"):
+        tree = bz.fit(model.replaced(covariance=kind), iris, "exact")
+        assert bz.explain(tree, row=71).attrs["p"] == pytest.approx(
+            probabilities(bz.classify(tree))[70].max(), rel=1e-9
+        )
+
+
 def test_errors_on_iris_are_the_published_ones(iris):
     """Of 150 flowers 3 are taken for another species, by both; with one covariance also when each is left out."""
     for kind, leave_one_out, wrong in (("tied", False, 3), ("full", False, 3), ("tied", True, 3)):

@@ -190,9 +190,9 @@ def test_the_likelihood_depends_on_the_sums_alone(rows, columns):
 
 def test_the_note_on_what_is_identified():
     model, data = RIDGE(), bz.read(RIDGE, table(a=A, b=B, c=A))
-    said = "the data identify {} of {} combinations of weights: of some weights {}; the prior alone says the rest"
+    said = "the data identify {} of {} combinations of weights: {}; the prior alone says the rest"
     sums = identify(model.equations(model.statistics(data))[0], np.ones(4))
-    assert sums.note(["(intercept)", "a", "b", "c"]) == said.format(3, 4, "only the sum w[a] + w[c]")
+    assert sums.note(["(intercept)", "a", "b", "c"]) == said.format(3, 4, "of some weights only the sum w[a] + w[c]")
     assert identify(np.eye(2), np.ones(2)).note(["a", "b"]) == ""
     sums = identify(np.eye(2)[:, [0, 1, 0, 1, 0]] * [1, 1, 0, 0, 0], np.ones(5))
     assert sums.note(list("abcde")) == said.format(2, 5, "nothing about w[c], w[d], w[e]")

@@ -38,3 +38,11 @@ def test_columns_have_their_own_models():
     walk = {"y": np.cumsum(RNG.normal(size=150))}
     assert "local_level" in said("normal_gamma", walk, "exact")
     assert "local_level" not in said("normal_gamma", {"y": RNG.normal(size=150)}, "exact")
+
+
+def test_residuals_that_are_too_small_are_no_heavy_tails():
+    """The prior of the noise is too wide for so few rows on a line: no replicate has residuals as small."""
+    few = {"x": X[::4], "y": 3 * X[::4] + np.random.default_rng(3).normal(0, 0.1, 30)}
+    line = said("linear_regression", few, "exact", target="y")
+    assert "largest absolute standardized residual" in line
+    assert "robust_regression" not in line

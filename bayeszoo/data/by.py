@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -80,7 +81,7 @@ def grouped_table(model: HasInputs, source: Any, by: str, **options: Any) -> Gro
     table, defaults = example_table(model) if source is None else (read_table(source, **form), {})
     options = defaults | options
     if options.get(LAGS) is not None:
-        hint = f"give sequences that share their weights: --sequence {by}; or a table of each group"
+        hint = f"give sequences that share their weights: --sequence {shlex.quote(by)}; or a table of each group"
         raise InputError("rows of groups do not follow each other, as lags do", "conflicting_options", hint=hint)
     column = table[by]
     places = _rows_by_label(column)

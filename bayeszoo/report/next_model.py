@@ -68,12 +68,12 @@ def conclusion(checks: pd.DataFrame, inputs: Inputs, model: str) -> list[str]:
         return [f"The model fits: replicates have all {len(compared)} statistics of the data.", *about]
     how = "no" if len(never) else "hardly any"
     lines = [f"The model does not fit: {how} replicate has the data's {', '.join(names)}.", *about]
-    above = {*compared.index[compared["p_value"] < 0.5]} & {*names}
+    extreme = {*compared.index[(compared["p_value"] < 0.5) == (compared.index != "minimum")]} & {*names}
     suggestions = [
         text
         for kind, statistics, text in _STEPS
         if type(inputs) is kind
-        and {*statistics} & (above if statistics is _SPREAD else {*names})
+        and {*statistics} & (extreme if statistics in (_SPREAD, _TAILS) else {*names})
         and not text.startswith(model)
     ]
     return [*lines, f"Next, try {'; or '.join(suggestions)}."] if suggestions else lines

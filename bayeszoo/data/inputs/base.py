@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import itertools
+import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -282,7 +283,7 @@ def _about_groups(column: Column) -> str:
         return ""
     names = quoted(sorted(words))
     unused = f"{column} ({names}) is not used: all rows are taken together"
-    return f"{unused}; `fit --by {column.name}` fits each group separately"
+    return f"{unused}; `fit --by {listing([column.name])}` fits each group separately"
 
 
 def _few_words(column: Column) -> set[str]:
@@ -357,6 +358,6 @@ def distinct_pairs(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, n
 
 
 def listing(names: Iterable[str]) -> str:
-    """Return at most ten names in the form of an option on the command line."""
+    """Return at most ten names as the value of an option, quoted as a shell needs it."""
     names = list(names)
-    return ",".join(map(escaped, names[:10])) + ",..." * (len(names) > 10)
+    return shlex.quote(",".join(map(escaped, names[:10])) + ",..." * (len(names) > 10))

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from bayeszoo.data.inputs.base import Arrays, Inputs, Layout, Measured, Parsed, columns_of
+from bayeszoo.data.inputs.base import Arrays, Inputs, Layout, Measured, Parsed, columns_of, listing
 from bayeszoo.data.inputs.counts import Outcomes
 from bayeszoo.data.inputs.features.formula import FormulaCoding, coding_of
 from bayeszoo.data.inputs.features.holes import HOLES, refuse_options, with_holes
@@ -135,7 +135,7 @@ class WithFeatures(Inputs):
         coding = Coding(named) if like is None else self._as_in(like, table, options)
         parsed = self._from_columns(table, target, coding, missing, like or {}, options)
         is_unused = target is None and self.name in table.columns and self.name not in coding.features
-        note = f"column {shown(self.name)} is not used; use it with --target {self.name}"
+        note = f"column {shown(self.name)} is not used; use it with --target {listing([self.name])}"
         return replace(parsed, notes=(*parsed.notes, *[note] * is_unused))
 
     def _as_in(self, like: Arrays, table: Table, options: Options) -> Coding:

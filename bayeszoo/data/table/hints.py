@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
@@ -30,7 +31,8 @@ def by_group(columns: Mapping[str, Iterable[object]]) -> str:
     if not groups or not others:
         return ""
     column = others[0] if len(others) == 1 else "COLUMN"  # which of several holds the outcome is not known
-    return f"; --column {column} --by {groups[0]} fits each {groups[0]} by itself and compares them"
+    options = f"--column {shlex.quote(column)} --by {shlex.quote(groups[0])}"
+    return f"; {options} fits each {groups[0]} by itself and compares them"
 
 
 def _names_groups(cells: Sequence[str]) -> bool:

@@ -64,7 +64,8 @@ class LinkedTerms(LinearTerms, family=True):
         with np.errstate(over="ignore"):
             ratios = np.exp(np.asarray(params["w"])[..., int(self.intercept) :])
         if np.isinf(ratios).any():
-            raise NumericalError("a ratio, exp of a weight, is larger than numbers go: read the weight", "too_large")
+            why = "the ratio for one more unit of a feature, exp of its weight, is larger than numbers go"
+            raise NumericalError(f"{why}: measure the feature in smaller units, or read the weights", "too_large")
         return ratios
 
     def crossing(self, params: Params) -> np.ndarray | None:

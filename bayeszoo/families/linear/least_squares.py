@@ -277,9 +277,9 @@ class Identified:
         readable = len(sums) <= MOST_SUMS and np.max(np.sum(self.coefficients != 0, axis=1), initial=0) <= MOST_SUMS
         if not readable:
             return f"{count}: the prior alone says the rest"
-        only = [f"only the sum{'s' * (len(sums) > 1)} {', '.join(sums)}"] if sums else []
+        only = [f"of some weights only the sum{'s' * (len(sums) > 1)} {', '.join(sums)}"] if sums else []
         nothing = [f"nothing about {', '.join(free[:MOST_SUMS])}"] if free else []
-        return f"{count}: of some weights {' and '.join([*only, *nothing])}; the prior alone says the rest"
+        return f"{count}: {' and '.join([*only, *nothing])}; the prior alone says the rest"
 
 
 def clearly_independent(design: np.ndarray) -> bool:

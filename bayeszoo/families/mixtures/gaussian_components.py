@@ -71,7 +71,7 @@ class GaussianComponents(MultivariateNormal):
 
     def apart(self, rows: Arrays) -> Iterator[tuple[Law[Any], Arrays]]:
         """Yield the law of each column if these are independent (diagonal), else of all together, with their rows."""
-        if type(self.structure) is not Structure:
+        if len(self.structure.shape) != 1:
             yield self, rows
             return
         for j in range(self.columns):

@@ -14,7 +14,7 @@ import numpy as np
 from bayeszoo.data.inputs.base import listing
 from bayeszoo.data.inputs.labels import Alphabet, Coded, joined, repeated, spelled_alike, text_of, texts_of
 from bayeszoo.data.table.cells import MISSING
-from bayeszoo.data.table.table import Column, escaped, is_text, shown, to_reals
+from bayeszoo.data.table.table import Column, is_text, shown, to_reals
 from bayeszoo.errors import InputError
 
 Numbers = dict[str, np.ndarray]
@@ -255,7 +255,7 @@ class Feature:
     def of_levels(cls, column: Column, levels: list[str] | None) -> Self:
         """Read a column as codes of the given levels, else of the occurring ones."""
         if levels is None and column.before is not None:
-            hint = f"name them with --levels {escaped(column.name)}=..."
+            hint = f"name them with --levels {listing([column.name])}=..."
             raise InputError(
                 f"the levels of {column} must be known before the first chunk", "labels_must_be_given", hint=hint
             )

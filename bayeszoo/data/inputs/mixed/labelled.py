@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bayeszoo.data.inputs.base import Arrays, Layout, Parsed, columns_of
+from bayeszoo.data.inputs.base import Arrays, Layout, Parsed, columns_of, listing
 from bayeszoo.data.inputs.classed import CLASS, CLASSES, alphabet_of, classes_of, named_classes, trimmed
 from bayeszoo.data.inputs.labels import checked_codes, checked_labels, label_array
 from bayeszoo.data.inputs.mixed.arrays import AXES, LEVELS, levels_by_feature
@@ -81,7 +81,7 @@ class Labelled(Mixed):
         labels = alphabet_of(options, like).labels
         coords = {} if labels is None else {CLASS: label_array(labels)}
         is_unused = target is None and self.name in table.columns and self.name not in kinds
-        note = f"column {shown(self.name)} is not used; use it with --target {self.name}"
+        note = f"column {shown(self.name)} is not used; use it with --target {listing([self.name])}"
         return replace(parsed, arrays={**parsed.arrays, **coords}, notes=(*parsed.notes, *[note] * is_unused))
 
     def _from_columns(

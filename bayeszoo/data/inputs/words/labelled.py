@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bayeszoo.data.inputs.base import Arrays, Layout, Parsed, every_code
+from bayeszoo.data.inputs.base import Arrays, Layout, Parsed, every_code, listing
 from bayeszoo.data.inputs.classed import (
     CLASS,
     CLASSES,
@@ -188,7 +188,7 @@ class LabelledDocuments(Bags):
                 values = to_reals(column)
                 if (np.diff(values) > 0).all():
                     others = [name for name in table.columns if name != column.name]
-                    hint = f"leave it out: --columns {joined(others)}"
+                    hint = f"leave it out: --columns {listing(others)}"
                     raise column.error("increases from row to row, as numbers of rows do", "names_of_rows", hint=hint)
 
     # Canonical arrays
