@@ -13,6 +13,7 @@ from cyclopts import Parameter
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
 from bayeszoo.data.table.table import escaped
+from bayeszoo.errors import InputError
 from bayeszoo.foundation.named import Document
 from bayeszoo.results.stored import Fit
 
@@ -40,6 +41,11 @@ class AnswerOptions:
     def probe(self, plot: Path | None = None) -> None:
         """Refuse files that cannot be written, before anything is computed."""
         saved.probe(self.output, plot, self.overwrite)
+
+    def require_append(self, append: bool, data: object) -> None:
+        """Refuse to append an answer to a table unless both tables are named."""
+        if append and (data is None or self.output is None):
+            raise InputError("--append goes with DATA and -o", "option_needs_data")
 
     def deliver(
         self,

@@ -79,8 +79,7 @@ def _of_table(arguments: Changes, reads: HasInputs | None) -> tuple[str, dict[st
         raise InputError("fits bring their own data", "option_needs_data", hint="give models with --by")
     table = arguments.get("table", opt.TABLE)
     whole, parts = read_by(reads or zoo.find(names[0]), arguments.get("data"), by, **table.of_reading())
-    for line in whole.notes:
-        terminal.note(f"note: {line}")
+    terminal.notes(whole.notes)
     first = next(iter(parts))
     return by, {
         label: {"data": _rows(part, whole, label == first), "table": opt.TABLE} for label, part in parts.items()

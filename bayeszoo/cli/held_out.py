@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from cyclopts import Parameter
 
@@ -43,26 +43,22 @@ _ABOUT_ERROR = "MC error: Monte Carlo error of the log score, at most."
 @Parameter(name="*")
 @dataclass(frozen=True)
 class HeldOut:
-    """Which rows are held out, and which baselines are scored on them."""
+    """Which rows are held out, and which baselines are scored on them.
 
-    held_out: Annotated[
-        float | None,
-        Parameter(
-            help="Share of rows held out; the fits (regressions or classifiers) are compared by their error on "
-            "these rows."
-        ),
-    ] = None
-    folds: Annotated[
-        int | None, Parameter(help="Instead of --held-out: number of folds, each of which is held out once.")
-    ] = None
-    baselines: Annotated[
-        str | None,
-        Parameter(
-            help="Comma-separated scikit-learn baselines, scored on the same rows: tree, forest, "
-            "gradient_boosting, neighbours; of classes also svc, perceptron, boosting. "
-            "kmeans: without rows held out, next to a mixture."
-        ),
-    ] = None
+    Parameters
+    ----------
+    held_out
+        Share of rows held out; the fits (regressions or classifiers) are compared by their error on these rows.
+    folds
+        Instead of --held-out: number of folds, each of which is held out once.
+    baselines
+        Comma-separated scikit-learn baselines, scored on the same rows: tree, forest, gradient_boosting, neighbours; of
+        classes also svc, perceptron, boosting. kmeans: without rows held out, next to a mixture.
+    """
+
+    held_out: float | None = None
+    folds: int | None = None
+    baselines: str | None = None
 
     @property
     def is_asked(self) -> bool:
@@ -73,10 +69,6 @@ class HeldOut:
     def clusters(self) -> bool:
         """Whether k-means is the baseline, which needs no rows held out."""
         return self.baselines == KMEANS and self.held_out is None and self.folds is None
-
-    def named(self) -> list[str]:
-        """Return the baselines."""
-        return [] if self.baselines is None else [name.strip() for name in self.baselines.split(",")]
 
 
 NOT_HELD_OUT = HeldOut()
@@ -130,23 +122,14 @@ def compare_held_out(
     chosen = fields if prior.prior == "weak" else None
     if drawn := seed is None:
         seed = secrets.randbelow(2**31 - 1)
+    how: dict[str, Any] = {"share": asked.held_out, "folds": asked.folds, "baselines": opt.listed(asked.baselines)}
     with closing(terminal.TerminalReporter()) as reporter:
-        frame = held_out_error(
-            model,
-            rows,
-            share=asked.held_out,
-            folds=asked.folds,
-            methods=methods,
-            baselines=asked.named(),
-            fields=chosen,
-            seed=seed,
-            reporter=reporter,
-        )
+        frame = held_out_error(model, rows, **how, methods=methods, fields=chosen, seed=seed, reporter=reporter)
     if prior.prior == "weak":
         terminal.note("priors are scaled to the rows that are seen")
     whole = {"model": kind.name, "seed": seed, "is_class": issubclass(kind, Classifies)}
     if drawn and not shown.as_json:
-        terminal.note(f"seed {seed}, drawn at random: --seed gives the same answer")
+        terminal.note_seed(seed)
     shown.answer(frame, whole, _show)
     return NumericalError.exit_code if (frame["status"] != "ok").any() else 0
 

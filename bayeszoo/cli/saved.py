@@ -18,7 +18,7 @@ from bayeszoo.data.by import read_new_by
 from bayeszoo.data.table.cells import is_hole
 from bayeszoo.data.table.cells import number as number_in
 from bayeszoo.data.table.read import read_table
-from bayeszoo.data.table.table import Column, escaped, quoted, to_numbers
+from bayeszoo.data.table.table import Column, quoted, to_numbers
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.named import Document
@@ -106,8 +106,7 @@ def new_parts(tree: xr.DataTree, data: str | None, table: TableOptions) -> dict[
     likes = {label: fit.like for label, fit in fits_of(tree).items()}
     kind = type(next(iter(fits_of(tree).values())).model)
     whole, parts = read_new_by(kind, data, tree.attrs["by"], likes, **table.of_reading())
-    for line in whole.notes:
-        terminal.note(f"note: {line}")
+    terminal.notes(whole.notes)
     return parts
 
 
@@ -293,8 +292,7 @@ def show_rows(
 
 def show_judged(frame: pd.DataFrame) -> None:
     """Print which numbers of an answer are withheld, and the measured gap of those that were judged."""
-    for line in about_judged(frame):
-        terminal.out().print(escaped(line))
+    terminal.show_each(about_judged(frame))
 
 
 def _written(frame: pd.DataFrame, name: str, digits: int | None) -> list[str]:

@@ -95,12 +95,30 @@ def out() -> Console:
 
 def show_lines(text: str) -> None:
     """Print lines of text."""
-    out().print(*text.split("\n"), sep="\n")
+    show_each(text.split("\n"))
+
+
+def show_each(lines: Iterable[str]) -> None:
+    """Print lines, each with an end of line in it shown as a character."""
+    console = out()
+    for line in lines:
+        console.print(line)
 
 
 def note(line: str) -> None:
     """Print one line on stderr, with control characters made visible."""
     print(escaped(line), file=sys.stderr, flush=True)  # noqa: T201
+
+
+def notes(lines: Iterable[str]) -> None:
+    """Print notes for the user on stderr."""
+    for line in lines:
+        note(f"note: {line}")
+
+
+def note_seed(seed: int) -> None:
+    """Print the seed that was drawn, with which the command gives the same answer."""
+    note(f"seed {seed}, drawn at random: --seed gives the same answer")
 
 
 class TerminalReporter(Reporter):
@@ -287,11 +305,9 @@ def show_fit(fit: Fit, document: Document, digits: int | None = None) -> None:
         show_table(columns, rows, spare=_SPARE_MEASURED if document["kind"] == "approximate" else _SPARE)
     else:
         console.print(none_shown(columns, rows, document["gate"]["checks"]))
-    for line in figures(document, digits):
-        console.print(line)
-    console.print(judged(document, "checks of the gate"))
-    for line in document["warnings"][1:] if document["status"] == "caution" else ():
-        console.print(f"caution {escaped(line)}")
+    show_each([*figures(document, digits), judged(document, "checks of the gate")])
+    if document["status"] == "caution":
+        show_each(f"caution {line}" for line in document["warnings"][1:])
 
 
 def _show_profiles(fit: Fit, document: Document, digits: int | None) -> None:
@@ -327,8 +343,7 @@ def show_comparison(frame: pd.DataFrame, digits: int | None = None) -> None:
     """Print a comparison as three tables: estimates, evidence, and prediction and cost."""
     for title, columns, cells, words in comparison_tables(frame, digits):
         show_table(columns, cells, title, words, _SPARE_COMPARED)
-    for line in (*measured_gaps(frame), *ABOUT_COMPARISON):
-        out().print(line)
+    show_each([*measured_gaps(frame), *ABOUT_COMPARISON])
 
 
 def show_scorecard(checks: Iterable[Check], title: str) -> None:

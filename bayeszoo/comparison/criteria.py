@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeGuard, cast
 import numpy as np
 
 from bayeszoo.comparison.candidates import Candidate
+from bayeszoo.comparison.evidence.by_importance import log_mean_of_weights
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.gate import MAX_K_HAT, at_most, failures, pareto_k
 from bayeszoo.foundation.named import Arrays, Document
@@ -233,6 +234,4 @@ def _weighed(model: Clustering, data: Arrays, visited: Sequence[tuple[object, di
         log_qs = model.vb_log_densities([q for q, _ in visited[first : first + KEPT]], sample)
         log_q = np.logaddexp(log_q, np.logaddexp.reduce(log_qs))
     log_weights = log_likelihood + model.log_prior(sample, data) - (log_q - math.log(len(visited)))
-    log_mean = float(np.logaddexp.reduce(log_weights) - math.log(len(log_weights)))
-    mcse = float(np.exp(log_weights - log_mean).std() / math.sqrt(len(log_weights)))
-    return Estimate(log_mean, mcse, pareto_k(log_weights))
+    return Estimate(*log_mean_of_weights(log_weights), pareto_k(log_weights))

@@ -301,10 +301,10 @@ def _plain(value: object) -> Any:
     return np.asarray(value).tolist() if isinstance(value, np.generic | tuple) else value
 
 
-def chosen_by_data(model: Model, given: Collection[str]) -> bool:
-    """Say whether `weak_given` changed the prior: a prior field that was not given differs from its default."""
+def chosen_by_data(model: Model, chosen: Collection[str]) -> bool:
+    """Say whether `weak_given` changed the prior: a prior field that was not chosen differs from its default."""
     defaults = fields_of(type(model)())  # == of dataclasses fails between a tuple and a number
-    not_chosen = {*given, *(name for name, field in hyperparameters(model).items() if field.whole)}
+    not_chosen = {*chosen, *(name for name, field in hyperparameters(model).items() if field.whole)}
     return any(value != defaults.get(name) for name, value in fields_of(model).items() if name not in not_chosen)
 
 

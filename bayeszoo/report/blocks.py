@@ -42,7 +42,7 @@ class Code(Block):
 class Skipped(Block):
     """A part of the page that is left out, and why."""
 
-    what: str
+    part: str
     reason: str
 
 

@@ -74,8 +74,8 @@ def frame_of(
     return frame
 
 
-def whole_number(value: object, least: int, what: str) -> int:
+def whole_number(value: object, least: int, noun: str) -> int:
     """Return a number of steps or paths, or raise `InputError`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InputError(f"the number of {what} must be >= {least}, got {value!r}", "out_of_range")
+        raise InputError(f"the number of {noun} must be >= {least}, got {value!r}", "out_of_range")
     return int(value)

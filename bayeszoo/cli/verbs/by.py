@@ -62,8 +62,7 @@ def fit_groups(
             "too_large",
             hint=f"leave out -o: it saves up to {MOST_SAVED}",
         )
-    for line in whole.notes:
-        terminal.note(f"note: {line}")
+    terminal.notes(whole.notes)
     with closing(terminal.TerminalReporter()) as reporter, signals.saving():
         groups = () if output is None or len(parts) > MOST_IN_FULL else None
         if isinstance(whole, Incomplete):
@@ -166,8 +165,7 @@ def _show_decisions(frame: pd.DataFrame, rope: float | None) -> None:
 
 def _show_title_within(fit: Fit, frame: pd.DataFrame) -> None:
     """Print the title of contrasts within one fit, computed from its joint draws, and what they are against."""
-    for line in frame.attrs["notes"]:
-        terminal.note(f"note: {line}; --against takes another")
+    terminal.notes(f"{line}; --against takes another" for line in frame.attrs["notes"])
     terminal.out().print(escaped(saved.title(saved.about(fit.tree))))
 
 

@@ -72,8 +72,8 @@ def check_command(
 
         for name, checks in checks_of.items():
             terminal.show_scorecard(checks, str(cases_of(zoo.find(name), rows, seed)[0].model))
-            for line in cures(checks) if zoo.own_file(zoo.find(name)) is not None else ():
-                terminal.out().print(f"what to do: {line}")
+            if zoo.own_file(zoo.find(name)) is not None:
+                terminal.show_each(f"what to do: {line}" for line in cures(checks))
             _show_lacking(zoo.find(name))
     return 0 if all(map(passed, checks_of.values())) else Untrustworthy.exit_code
 

@@ -55,22 +55,19 @@ if TYPE_CHECKING:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class LargeFiles:
-    """Options for files larger than memory."""
+    """Options for files larger than memory.
 
-    chunk_rows: Annotated[
-        opt.AtLeast1 | None,
-        Parameter(
-            help="Read this many rows at a time and keep only their sufficient statistics (for files larger than "
-            "memory)."
-        ),
-    ] = None
-    dask: Annotated[
-        str | None,
-        Parameter(
-            help='Dask scheduler address, or "local". Workers read the files and send back sufficient statistics; '
-            "for EM and variational Bayes of mixtures, hidden Markov models and lda they keep the rows."
-        ),
-    ] = None
+    Parameters
+    ----------
+    chunk_rows
+        Read this many rows at a time and keep only their sufficient statistics (for files larger than memory).
+    dask
+        Dask scheduler address, or "local". Workers read the files and send back sufficient statistics; for EM and
+        variational Bayes of mixtures, hidden Markov models and lda they keep the rows.
+    """
+
+    chunk_rows: opt.AtLeast1 | None = None
+    dask: str | None = None
 
 
 SMALL = LargeFiles()
@@ -131,8 +128,7 @@ def fit_command(
         if method is None:
             is_plain = options.chosen.keys() <= {"draws", "chains", "tables"}
             method, why = usual_method(prior_model, rows) if is_plain else (default_method(type(prior_model)), "")
-            if why:
-                terminal.note(f"note: {why}")
+            terminal.notes([why] if why else [])
         groups = () if output is None else None  # further groups serve questions to a saved fit
         with signals.saving():
             tree = fit(prior_model, rows, method, seed=seed, reporter=reporter, groups=groups, **options.chosen)
@@ -143,10 +139,7 @@ def fit_command(
         reporter.phase("summarizing")
         view = Fit(tree)
         described = {**document(view), "prior": prior.prior}
-    for line in described["notes"]:
-        if line not in rows.notes:  # these were printed when the table was read
-            terminal.note(f"note: {line}")
-
+    terminal.notes(line for line in described["notes"] if line not in rows.notes)  # those of the table were printed
     show = partial(terminal.show_fit, view, described, shown.digits)
     saved.deliver(show, lambda written: described | written, shown.as_json, saved=write)
     code, step = terminal.verdict([view]), described["next"]
@@ -215,7 +208,7 @@ def compare_command(
         if clusters:
             show_clusters(clusters, shown.digits)
         if seed is None and fits:
-            terminal.note(f"seed {fits[0].tree.attrs['seed']}, drawn at random: --seed gives the same answer")
+            terminal.note_seed(fits[0].tree.attrs["seed"])
 
     shown.deliver(show, whole, frame, **_pictures(results, report, plot, shown.overwrite))
     measured = set(frame.loc[frame["measured_against"].notna(), "method"])
@@ -284,7 +277,7 @@ def report_command(
 
 def _every(folder: Path, models: str | None, methods: str | None, seed: int, overwrite: bool) -> int:
     """Write one page for each model; a model without any answer does not stop the others, and the exit code is 4."""
-    chosen = zoo.builtin_names() if models is None else [name.strip() for name in models.split(",")]
+    chosen = opt.listed(models) or zoo.builtin_names()
     asked = {model: _methods(model, methods) for model in map(zoo.find, chosen)}
     if not folder.is_dir():
         raise InputError(f"there is no folder {str(folder)!r}", "no_such_file", hint="make it first")
@@ -308,7 +301,7 @@ def _methods(model: type[Model], names: str | None) -> list[str]:
     """Return the named methods that the model has, by default its usual ones."""
     if names is None:
         return [name for name in usual_methods(model) if name != "laplace"]
-    chosen = [method.strip() for method in names.split(",")]
+    chosen = opt.listed(names)
     if unknown := [name for name in chosen if name not in METHODS]:
         raise InputError(
             f"there is no method {unknown[0]!r}", "unknown_method", hint=f"use some of {', '.join(METHODS)}"

@@ -35,7 +35,10 @@ def by_importance(model: OverDrawn, candidate: Candidate, seed: int = 0) -> tupl
     if not k_hat <= GOOD_K_HAT:
         why = f"k-hat {k_hat:.2g} of importance sampling (must be <= {GOOD_K_HAT}); narrower priors of the fields help"
         raise NumericalError(why, "no_evidence")
-    top = float(np.max(weights))
-    relative = np.exp(weights - top)
-    error = float(relative.std() / relative.mean() / math.sqrt(len(relative)))
-    return math.log(relative.mean()) + top, error, "importance sampling"
+    return *log_mean_of_weights(weights), "importance sampling"
+
+
+def log_mean_of_weights(log_weights: np.ndarray) -> tuple[float, float]:
+    """Return the log of the mean of independent importance weights (n,), and its Monte Carlo error."""
+    log_mean = float(np.logaddexp.reduce(log_weights)) - math.log(len(log_weights))
+    return log_mean, float(np.exp(log_weights - log_mean).std()) / math.sqrt(len(log_weights))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import scipy
@@ -22,6 +23,8 @@ from bayeszoo.foundation.gate import at_most
 from bayeszoo.inference.engine.approximation import GOOD_K_HAT, assessed, of_precision
 from bayeszoo.model.capabilities import LogConcave
 from bayeszoo.model.fields import hyperparameters, plain
+from bayeszoo.model.outer.coordinates import OuterCoordinates
+from bayeszoo.model.outer.over_fields import domain
 
 REACH = 1e3
 """How far the search goes from the model's fields: a factor for positive fields, a distance for real ones."""
@@ -55,33 +58,39 @@ class EmpiricalBayesByLaplace(EmpiricalBayes):
 
 @dataclass(frozen=True)
 class _Surface(Evidence):
-    """The log evidence as a function of coordinates: the logs of positive fields, and real fields unchanged."""
+    """The log evidence as a function of the logs of positive fields, and of real fields unchanged."""
 
     model: LogConcave
     data: Data
-    names: tuple[str, ...]
+    coordinates: OuterCoordinates
     noun = "evidence by Laplace's method"
 
-    @property
-    def start(self) -> np.ndarray:
-        """The coordinates of the model's fields."""
-        parts = [np.ravel(np.asarray(getattr(self.model, name), dtype=np.float64)) for name in self.names]
-        return np.concatenate([np.log(part) if is_log else part for part, is_log in zip(parts, self.logs, strict=True)])
+    @classmethod
+    def over(cls, model: LogConcave, data: Data, names: Sequence[str]) -> Self:
+        """Return the surface over some fields, each with an entry for each label of its axis, or a single one."""
+        shapes = {name: np.shape(getattr(model, name)) for name in names}
+        scales = [domain(model, name) for name, shape in shapes.items() for _ in range(math.prod(shape))]
+        labels = list[str]()
+        for name, shape in shapes.items():
+            axes = hyperparameters(model)[name].axes
+            entries = data.get(axes[0], range(1, math.prod(shape) + 1)) if shape else ()
+            labels += [f"{name}[{entry}]" for entry in entries] if shape else [name]
+        origin, unit = np.zeros(len(scales)), np.ones(len(scales))
+        return cls(model, data, OuterCoordinates(shapes, tuple(labels), tuple(scales), origin, unit))
 
     @property
-    def logs(self) -> list[bool]:
-        """Which fields are positive."""
-        return [hyperparameters(self.model)[name].positive for name in self.names]
+    def labels(self) -> list[str]:
+        """The names of the coordinates: ``amplitude``, or ``length[x]`` for a field with an entry for each label."""
+        return list(self.coordinates.labels)
+
+    @property
+    def ends(self) -> list[tuple[float, float]]:
+        """The lowest and the highest value of each coordinate's field."""
+        return [(scale.low, scale.high) for scale in self.coordinates.scales]
 
     def at(self, x: np.ndarray) -> LogConcave:
         """Return the model at coordinates."""
-        values, begin = {}, 0
-        for name, is_log in zip(self.names, self.logs, strict=True):
-            shape = np.shape(getattr(self.model, name))
-            end = begin + math.prod(shape)
-            entries = np.reshape(np.exp(x[begin:end]) if is_log else x[begin:end], shape)
-            values[name], begin = plain(entries) if shape else float(entries), end
-        return self.model.replaced(**values)
+        return self.model.replaced(**{name: plain(values) for name, values in self.coordinates.outer(x).items()})
 
     def height(self, x: np.ndarray) -> float:
         """Return the log evidence, -inf where it does not exist."""
@@ -90,22 +99,6 @@ class _Surface(Evidence):
         except NumericalError:
             return -math.inf
         return value if math.isfinite(value) else -math.inf
-
-    @property
-    def ends(self) -> list[tuple[float, float]]:
-        """The lowest and the highest value of each coordinate's field."""
-        pairs = [(0.0 if is_log else -math.inf, math.inf) for is_log in self.logs]
-        return [pair for pair, n in zip(pairs, self.names, strict=True) for _ in range(np.size(getattr(self.model, n)))]
-
-    @property
-    def labels(self) -> list[str]:
-        """The names of the coordinates: ``amplitude``, or ``length[x]`` for a field with an entry for each label."""
-        named = list[str]()
-        for name in self.names:
-            shape, axes = np.shape(getattr(self.model, name)), hyperparameters(self.model)[name].axes
-            entries = self.data.get(axes[0], range(1, math.prod(shape) + 1)) if shape else ()
-            named += [f"{name}[{entry}]" for entry in entries] if shape else [name]
-        return named
 
 
 def by_laplace(
@@ -119,23 +112,19 @@ def by_laplace(
     """
     if model.concave(data).has_corners:
         raise InputError(f"the density of {model.name} has corners, where a mode has no curvature", "no_closed_form")
-    surface = _Surface(model, data, tuple(over))
-    start, rng = surface.start, np.random.default_rng(seed)
+    surface = _Surface.over(model, data, over)
+    start = surface.coordinates.places({name: getattr(model, name) for name in over})
+    rng = np.random.default_rng(seed)
     if not math.isfinite(before := surface.height(start)):
         raise NumericalError(f"the log evidence of {model} is not finite", "not_finite")
-    reach = np.concatenate(
-        [
-            np.full(np.size(getattr(model, n)), math.log(REACH) if is_log else REACH)
-            for n, is_log in zip(surface.names, surface.logs, strict=True)
-        ]
-    )
+    reach = np.array([math.log(REACH) if math.isfinite(low) else REACH for low, _ in surface.ends])
     places = (start, *(start + rng.normal(size=(starts - 1, len(start)))))
     end = climbed(surface, places, scipy.optimize.Bounds(start - reach, start + reach))
     chosen = surface.at(end.x)
     gap = _importance(chosen, data, rng)
     measured = at_most("k_hat", gap[-1], GOOD_K_HAT).or_caveat("the gap of Laplace's method is not known")
     search = end.boundary, end.reached, starts, [*end.checks, measured], end.height, before, end.limits
-    return EmpiricalBayesByLaplace(chosen, model, surface.names, *search, *gap)
+    return EmpiricalBayesByLaplace(chosen, model, tuple(over), *search, *gap)
 
 
 def _importance(model: LogConcave, data: Data, rng: np.random.Generator) -> tuple[float, float, float]:

@@ -175,8 +175,8 @@ def _is_length(variable: Term) -> bool:
     return array.owner is not None and isinstance(array.owner.op, LengthsOf)
 
 
-def _unwritable(thing: str) -> InputError:
-    return InputError(f"{thing} cannot be written as code", "not_a_script")
+def _unwritable(expression: str) -> InputError:
+    return InputError(f"{expression} cannot be written as code", "not_a_script")
 
 
 def _unpadded(variable: Term, known: Mapping[Term, str]) -> Any:

@@ -20,7 +20,7 @@ from bayeszoo.data.inputs.labels import checked_labels, joined, label_array
 from bayeszoo.data.inputs.matrix import in_order_of, refuse_text
 from bayeszoo.data.inputs.sequences import lags
 from bayeszoo.data.table.read import different_indexes, has_two_dimensions, is_frame, to_column
-from bayeszoo.data.table.table import Column, Table, complete, is_text, quoted, shown, to_reals
+from bayeszoo.data.table.table import Column, Table, complete, is_text, shown, to_reals
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.named import Options
 
@@ -110,10 +110,8 @@ class WithFeatures(Inputs):
                 )
             return target or named or self.name, terms
         if target is None and self.name not in table.columns:
-            columns = f"{table.name or 'the table'} has columns {quoted(table.columns)}"
-            raise InputError(
-                f"{columns} and none called {shown(self.name)}", "missing_column", hint="name the outcome with --target"
-            )
+            problem = f"{table.described} and none called {shown(self.name)}"
+            raise InputError(problem, "missing_column", hint="name the outcome with --target")
         target = target or self.name
         return target, Coding(self._features_of(table, target, options), levels, options.get("interactions", ()))
 

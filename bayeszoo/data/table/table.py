@@ -147,6 +147,11 @@ class Table:
                 sizes = f"{escaped(first.name)} has {len(first)} rows, {escaped(other.name)} has {len(other)}"
                 raise InputError(sizes, "ragged", column=other.name)
 
+    @property
+    def described(self) -> str:
+        """The table and its columns, for a message."""
+        return f"{self.name or 'the table'} has columns {quoted(self.columns)}"
+
     def __getitem__(self, name: str) -> Column:
         if name not in self.columns:
             problem = f"{self.name or 'the table'} has no column {shown(name)}"
@@ -198,9 +203,8 @@ def choose(table: Table, column: str | None, name: str, taken: Mapping[str, str]
     candidates = {label: table[label] for label in table.columns if label not in taken}
     if name in candidates or len(candidates) == 1:
         return candidates[name if name in candidates else next(iter(candidates))]
-    problem = f"{table.name or 'the table'} has columns {quoted(table.columns)}"
     hint = by_group({label: candidate.values for label, candidate in candidates.items()})
-    raise InputError(problem, "missing_column", hint=f"say which with --column{hint}")
+    raise InputError(table.described, "missing_column", hint=f"say which with --column{hint}")
 
 
 def complete(

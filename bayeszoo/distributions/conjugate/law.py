@@ -349,6 +349,6 @@ class Block[S: Stats](Law[S]):
             raise NumericalError(f"no maximum-likelihood estimate: there are no observations{where}", "no_data")
 
     @staticmethod
-    def _grows(below: np.ndarray, what: str, where: str) -> str:
+    def _grows(below: np.ndarray, parameter: str, where: str) -> str:
         """Say why the density is unbounded, if any entry is below 1; else return an empty text."""
-        return f"{what} < 1: it grows without bound as {where}" if np.any(below) else ""
+        return f"{parameter} < 1: it grows without bound as {where}" if np.any(below) else ""

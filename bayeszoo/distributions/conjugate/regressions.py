@@ -205,11 +205,11 @@ def log_evidence_over_variance(misfit: Any, log_det: Any, n: float, a0: Any, b0:
     return log_rising(a0, n / 2) - powers - log_det / 2
 
 
-def _refuse(is_bad: np.ndarray, what: str, why: str) -> None:
+def _refuse(is_bad: np.ndarray, quantity: str, why: str) -> None:
     """Raise `NumericalError` if a regression has no maximum-likelihood estimate."""
     if np.any(is_bad):
         where = f" of regression {np.flatnonzero(is_bad)[0] + 1}" if np.ndim(is_bad) else ""
-        raise NumericalError(f"no maximum-likelihood estimate: {what}{where} {why}", "no_maximum")
+        raise NumericalError(f"no maximum-likelihood estimate: {quantity}{where} {why}", "no_maximum")
 
 
 def _times(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:

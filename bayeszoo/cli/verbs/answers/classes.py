@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from cyclopts import Parameter
@@ -43,39 +43,28 @@ if TYPE_CHECKING:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class DecisionOptions:
-    """How a class is chosen."""
+    """How a class is chosen.
 
-    loss: Annotated[
-        str | None,
-        Parameter(
-            help="Loss matrix, as JSON: a row for each true class, a number for each decision; 0 and 1 by default."
-        ),
-    ] = None
-    reject: Annotated[
-        float | None,
-        Parameter(help="Loss of a rejection; rows whose least expected loss is larger are rejected."),
-    ] = None
-    leave_one_out: Annotated[
-        opt.Flag,
-        Parameter(help="Classify each row of the fit given all other rows; rows whose k-hat is too high are withheld."),
-    ] = False
-    density: Annotated[
-        opt.Flag,
-        Parameter(
-            help="Also print the log density of each row's features, summed over classes (generative classifiers)."
-        ),
-    ] = False
+    Parameters
+    ----------
+    loss
+        Loss matrix, as JSON: a row for each true class, a number for each decision; 0 and 1 by default.
+    reject
+        Loss of a rejection; rows whose least expected loss is larger are rejected.
+    leave_one_out
+        Classify each row of the fit given all other rows; rows whose k-hat is too high are withheld.
+    density
+        Also print the log density of each row's features, summed over classes (generative classifiers).
+    """
 
-    def made(self, tree: xr.DataTree, new: Data | None) -> pd.DataFrame:
+    loss: str | None = None
+    reject: float | None = None
+    leave_one_out: opt.Flag = False
+    density: opt.Flag = False
+
+    def decide(self, tree: xr.DataTree, new: Data | None) -> pd.DataFrame:
         """Classify the rows of a fit, or new rows."""
-        return classify(
-            tree,
-            new,
-            loss=_matrix(self.loss),
-            reject=self.reject,
-            leave_one_out=self.leave_one_out,
-            density=self.density,
-        )
+        return classify(tree, new, **{**asdict(self), "loss": _matrix(self.loss)})
 
 
 DECISIONS = DecisionOptions()
@@ -107,8 +96,7 @@ def classify_command(
     append
         Write to -o the table itself, with the decisions after its own columns.
     """
-    if append and (data is None or shown.output is None):
-        raise InputError("--append goes with DATA and -o", "option_needs_data")
+    shown.require_append(append, data)
     if append and isinstance(data, Data):
         raise InputError("--append needs a single fit", "one_group_only", hint="leave it out: -o has all groups")
     shown.probe(plot)
@@ -117,7 +105,7 @@ def classify_command(
     if explain is not None:
         table_of_row = explained(tree, new, row=explain)
         return shown.answer(table_of_row, saved.about(tree), _show_explained, table_of_row)
-    frame = decisions.made(tree, new)
+    frame = decisions.decide(tree, new)
     in_full = frame
     if append and data is not None and new is not None and shown.output is not None:
         in_full = saved.appended(frame, data, table, [new], shown.output)
@@ -176,8 +164,7 @@ def _show(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
         console.print(f"Not settled within the Monte Carlo error (?): {listed(open_rows.to_numpy())}.")
     if not is_short:
         console.print(f"Probabilities of {len(whole['classes'])} classes, and ROC areas: --json or -o.")
-    for line in about_rows(whole, len(frame)):
-        console.print(line)
+    terminal.show_each(about_rows(whole, len(frame)))
     if whole["kind"] == "point estimate":
         console.print(ABOUT_PLUGGED_IN)
 
@@ -220,8 +207,7 @@ def svm_command(
     """
     shown.probe()
     answer = svm(data, tau, standardize=standardize, draws=draws, thin=thin, seed=seed, **table.of_reading())
-    for line in answer.data.notes:
-        terminal.note(f"note: {line}")
+    terminal.notes(answer.data.notes)
     whole = {name: getattr(answer, name) for name in ("kind", "tau", "objective", "gap", "errors", "support", "seed")}
     whole |= {"data": about_data(answer.data), "notes": answer.notes}
     shown.answer(answer.summary, whole, _show_svm)
@@ -240,5 +226,4 @@ def _show_svm(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     count, console = whole["data"]["rows"], terminal.out()
     console.print(f"objective {whole['objective']:.7g} at the mode, the least by duality")
     console.print(f"{whole['errors']} of {count} rows on the wrong side, {whole['support']} on or inside the margin")
-    for line in whole["notes"]:
-        console.print(line)
+    terminal.show_each(whole["notes"])

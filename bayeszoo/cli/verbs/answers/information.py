@@ -11,7 +11,6 @@ from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
 from bayeszoo.cli.answers import ANSWER, AnswerOptions
 from bayeszoo.cli.groups import by_group
-from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.named import Document
 from bayeszoo.plots.families.information import plot_information
@@ -62,7 +61,7 @@ def _show(top: int, frame: pd.DataFrame, whole: Document, digits: int | None) ->
     between = "with the class" if CLASS_ENTROPY in whole else "of columns"
     _table(frame.head(top), f"{_title(frame, whole)}: mutual information {between}", digits)
     has_plug_in = "plug_in" in frame and bool(frame["plug_in"].head(top).notna().any())
-    terminal.show_lines("\n".join(about_information(whole, has_plug_in)))
+    terminal.show_each(about_information(whole, has_plug_in))
     if top < len(frame):
         terminal.out().print(f"The {top} highest of {len(frame)} features; all of them: --json or -o.")
 
@@ -81,5 +80,4 @@ def _title(frame: pd.DataFrame, whole: Document) -> str:
 def _table(frame: pd.DataFrame, title: str, digits: int | None) -> None:
     columns, rows = information_rows(frame, digits)
     terminal.show_table(columns, rows, title, spare=SPARE, whole="-o or --json")
-    for line in frame.attrs.get("withheld", []):
-        terminal.out().print(f"Withheld: {escaped(line)}.")
+    terminal.show_each(f"Withheld: {line}." for line in frame.attrs.get("withheld", []))

@@ -65,9 +65,7 @@ def _show(shown: pd.DataFrame, total: int, whole: Document, digits: int | None) 
         columns, rows = rank_rows(shown)
         terminal.show_table(columns, rows, f"ranks among {total} groups", whole="-o or --json")
     console.print(f"Fully pooled: {fully_pooled(shown, digits)}")
-    lines = [*about_estimates(shown), *[ABOUT_RANKS] * (not is_point)]
-    if lines:
-        terminal.show_lines("\n".join(lines))
+    terminal.show_each([*about_estimates(shown), *[ABOUT_RANKS] * (not is_point)])
     saved.show_judged(shown)
     if len(shown) < total:
         console.print(f"The {len(shown)} highest of {total} groups; all of them: --json or -o.")

@@ -108,8 +108,7 @@ def _show_residuals(
     names += [name for column in _WORST for name in (column, f"mcse_{column}") if name in worst]
     known = worst[[name for name in names if worst[name].notna().any()]].rename(columns=_HEADS)
     saved.show_rows(known, f"The {len(worst)} largest residuals of {facts['rows']}", digits=digits)
-    for line in _about_all(facts, digits):
-        console.print(line)
+    terminal.show_each(_about_all(facts, digits))
     if facts["randomized"]:
         console.print("PITs of discrete outcomes are randomized by --seed")
     if checks is None:
@@ -121,9 +120,7 @@ def _show_residuals(
         if why:
             console.print(f"{name}: withheld, {why}")
     terminal.show_lines(_ABOUT_CHECKS)
-    for line in conclusion(checks, inputs, facts["model"]):
-        console.print(line)
-    return None
+    return terminal.show_each(conclusion(checks, inputs, facts["model"]))
 
 
 def _show_series(facts: dict[Hashable, Any], digits: int | None) -> None:
@@ -134,6 +131,4 @@ def _show_series(facts: dict[Hashable, Any], digits: int | None) -> None:
     r, p, extreme = (number(facts[key], digits or 3) for key in ("lag_1", "ljung_box_p", "extreme_p"))
     console.print(f"Autocorrelation of normal scores {r}; Ljung-Box p {p} of the first {facts['ljung_box_lags']}")
     console.print(f"p of a largest score as large {extreme}")
-    for line in conclusion_of_series(facts, facts["model"]):
-        console.print(line)
-    return None
+    return terminal.show_each(conclusion_of_series(facts, facts["model"]))

@@ -76,10 +76,15 @@ _FINEST = 0.001
 _TOO_FAR = "withheld: some rows are too far from the draws"
 
 
-def _expected_errors(whole: dict[str, Any], digits: int | None) -> str:
+def _expected_errors(whole: Document, digits: int | None) -> str:
     """Write the expected number of wrong labels with its Monte Carlo error."""
     value = whole["expected_errors"]
     return with_error(value, whole["mcse_expected_errors"], number(value, digits or 4), digits)
+
+
+def _nats(whole: Document, name: str, digits: int | None) -> str:
+    """Write a log density with its Monte Carlo error."""
+    return with_error(whole[name], whole[f"mcse_{name}"], nats(whole[name], digits), digits)
 
 
 @by_group
@@ -147,10 +152,8 @@ def _show_levels(frame: pd.DataFrame, whole: Document, digits: int | None) -> No
     if "log_score" in whole and np.isnan(whole["log_score"]) and "withheld" not in frame:
         console.print(f"Log density of the rows one step ahead {_TOO_FAR}.")
     elif _is_known(whole, "log_score"):
-        value = whole["log_score"]
-        score = with_error(value, whole["mcse_log_score"], nats(value, digits), digits)
         which = "known parameters" if whole["method"] == KNOWN else "parameters of the fit to all rows"
-        console.print(f"Log density of the rows one step ahead {score}, at the {which}.")
+        console.print(f"Log density of the rows one step ahead {_nats(whole, 'log_score', digits)}, at the {which}.")
     _say_plugged_in(whole)
 
 
@@ -174,8 +177,7 @@ def _show_states(changes: Profile | None, frame: pd.DataFrame, whole: Document, 
         line = ", ".join(said)
         console.print(f"{line[0].upper()}{line[1:]}{where}.")
     if _is_known(whole, "log_predictive"):
-        value, error = whole["log_predictive"], whole["mcse_log_predictive"]
-        score = with_error(value, error, nats(value, digits), digits)
+        score = _nats(whole, "log_predictive", digits)
         console.print(f"Log predictive density of the rows {score}, averaged over the draws.")
     if "states_withheld" in whole:
         console.print(f"Probabilities of states are withheld: {whole['states_withheld']}.")
@@ -220,8 +222,7 @@ def predict_command(
     """
     if rows is not None and (data is not None or table != opt.TABLE):
         raise InputError("give a table or --rows, not both", "conflicting_options")
-    if append and (data is None or shown.output is None):
-        raise InputError("--append goes with DATA and -o", "option_needs_data")
+    shown.require_append(append, data)
     shown.probe()
     tree, further = saved.load(fit_file), 1 if rows is None else rows
     of_groups = is_by_group(tree)
@@ -270,8 +271,8 @@ def _show_prediction(frame: pd.DataFrame, whole: Document, digits: int | None) -
     kind = terminal.kind_of(frame, whole["kind"])
     words = [*map(str, frame.index.names), *frame.columns[: "by" in whole]]
     saved.show_rows(frame, spare=("median", "sd"), words=words, digits=digits)
-    if not np.isnan(score := whole["sum_of_log_scores"]):
-        total = with_error(score, whole.get(ERROR_OF_SUM, 0.0), nats(score, digits), digits)
+    if not np.isnan(whole["sum_of_log_scores"]):
+        total = _nats({ERROR_OF_SUM: 0.0, **whole}, "sum_of_log_scores", digits)
         terminal.out().print(f"sum of the rows' log predictive densities {total} ({escaped(kind)})")
     elif (frame["observed"].notna() & frame["log_score"].isna()).any():
         terminal.out().print("Scores of outcomes that are too far from the draws are withheld.")

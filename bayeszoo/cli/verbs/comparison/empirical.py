@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 from cyclopts import Parameter
@@ -48,28 +48,24 @@ _MOMENTS = ("plug_in_mean", "plug_in_sd", "mean", "sd")
 @Parameter(name="*")
 @dataclass(frozen=True)
 class SearchOptions:
-    """Which fields are chosen, and from where the search starts."""
+    """Which fields are chosen, and from where the search starts.
 
-    over: Annotated[
-        str | None,
-        Parameter(help="Comma-separated fields to choose; the climbs start at their values of --set and --prior."),
-    ] = None
-    full: Annotated[
-        opt.Flag,
-        Parameter(
-            help="Also integrate these fields out (one or two positive fields) and compare that posterior with the "
-            "plug-in one."
-        ),
-    ] = False
-    starts: Annotated[
-        int, Parameter(help="Number of climbs from different starts; Monte Carlo EM always uses two.")
-    ] = 8
-    seed: Annotated[opt.Seed, Parameter(help="Seed of these starts, or of the draws.")] = 0
+    Parameters
+    ----------
+    over
+        Comma-separated fields to choose; the climbs start at their values of --set and --prior.
+    full
+        Also integrate these fields out (one or two positive fields) and compare that posterior with the plug-in one.
+    starts
+        Number of climbs from different starts; Monte Carlo EM always uses two.
+    seed
+        Seed of these starts, or of the draws.
+    """
 
-    @property
-    def chosen(self) -> list[str]:
-        """The names of the fields."""
-        return [field.strip() for field in (self.over or "").split(",") if field.strip()]
+    over: str | None = None
+    full: opt.Flag = False
+    starts: int = 8
+    seed: opt.Seed = 0
 
 
 SEARCH = SearchOptions()
@@ -93,7 +89,7 @@ def empirical_command(
     Where the evidence has no closed form for these data, draws of NUTS choose the fields of the prior.
     """
     rows = table.read(model := zoo.find(name), data)
-    chosen, full = search.chosen, search.full
+    chosen, full = [name for name in opt.listed(search.over) if name], search.full
     start = prior.model(model, rows)
     if full and chosen:
         require_few(start, chosen)
@@ -248,9 +244,8 @@ def _show(maximum: EmpiricalBayes, described: Document, digits: int | None) -> N
     columns = ["field", "before", "after", *(["MacKay"] if described["mackay"] else [])]
     terminal.show_table(columns, _rows(described, digits), words=columns)
     ok = maximum.is_shown
-    for line in (*maximum.about_evidence(ok, digits or 2), *([ENVELOPE] if ok else []), *_more(described, digits or 5)):
-        console.print(line)
-    console.print(terminal.judged(described))
+    about = [*maximum.about_evidence(ok, digits or 2), *([ENVELOPE] if ok else []), *_more(described, digits or 5)]
+    terminal.show_each([*about, terminal.judged(described)])
     if described["full_bayes"]:
         _show_integrated(described["full_bayes"], digits)
 

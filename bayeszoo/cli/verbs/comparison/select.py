@@ -80,17 +80,27 @@ observations; more is better."""
 @Parameter(name="*")
 @dataclass(frozen=True)
 class CriteriaOptions:
-    """Options of the criteria."""
+    """Options of the criteria.
 
-    folds: Annotated[int, Parameter(help="Number of folds of K-fold cross-validation.")] = 10
-    seed: Annotated[int, Parameter(help="Seed of the folds, and of the fits of models with latent variables.")] = 0
-    keep_probability: Annotated[
-        float, Parameter(help="Prior probability that a term is in a linear model, for its description length.")
-    ] = 0.5
-    loo: Annotated[bool, Parameter(help="Predict each observation from all others, the slowest criterion.")] = True
-    exact_loo: Annotated[bool, Parameter(negative=(), help="Refit without each row whose importance weights fail.")] = (
-        False
-    )
+    Parameters
+    ----------
+    folds
+        Number of folds of K-fold cross-validation.
+    seed
+        Seed of the folds, and of the fits of models with latent variables.
+    keep_probability
+        Prior probability that a term is in a linear model, for its description length.
+    loo
+        Predict each observation from all others, the slowest criterion.
+    exact_loo
+        Refit without each row whose importance weights fail.
+    """
+
+    folds: int = 10
+    seed: int = 0
+    keep_probability: float = 0.5
+    loo: bool = True
+    exact_loo: opt.Flag = False
 
 
 @Parameter(name="*")
@@ -356,8 +366,7 @@ def _show(frame: pd.DataFrame, digits: int | None) -> None:
     if len(shown) < len(frame):
         console.print(f"The first {len(shown)} of {len(frame)} candidates, by log evidence; all of them: --json or -o.")
     if len(frame) > 1:
-        for line in ranking(frame):
-            console.print(line)
+        terminal.show_each(ranking(frame))
     terminal.show_lines(_ABOUT + _among(frame) + (_OF_BOUNDS if frame["elbo"].notna().any() else "") + _OF_SCORES)
 
 

@@ -65,14 +65,13 @@ def heldout_command(
                 hint="name a model, which is fitted to the other words",
             )
         models.append(kind(**chosen))
-    names = None if methods is None else [name.strip() for name in methods.split(",")]
+    names = opt.listed(methods) or None
     if data is None and table != opt.TABLE:
         raise InputError("the options of a table go with DATA", "option_needs_data")
     reading = {} if data is None else table.of_reading()
     with closing(terminal.TerminalReporter()) as reporter:
         frame = held_out(models, data, share=share, methods=names, seed=seed, reporter=reporter, **reading)
-    for line in frame.attrs["notes"]:
-        terminal.note(f"note: {line}")
+    terminal.notes(frame.attrs["notes"])
     rows = frame.to_dict("records")
 
     def document(written: saved.Written) -> Document:

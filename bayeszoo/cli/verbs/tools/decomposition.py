@@ -26,15 +26,21 @@ if TYPE_CHECKING:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class GroupOptions:
-    """The groups that are compared, and their parts."""
+    """The groups that are compared, and their parts.
 
-    within: Annotated[
-        str | None, Parameter(help="Column that names the parts (such as departments) of each group.")
-    ] = None
-    before: Annotated[str | None, Parameter(help="The group before the change; by default the first in the table.")] = (
-        None
-    )
-    after: Annotated[str | None, Parameter(help="The group after the change.")] = None
+    Parameters
+    ----------
+    within
+        Column that names the parts (such as departments) of each group.
+    before
+        The group before the change; by default the first in the table.
+    after
+        The group after the change.
+    """
+
+    within: str | None = None
+    before: str | None = None
+    after: str | None = None
 
 
 GROUPS = GroupOptions()
@@ -72,8 +78,7 @@ def due_to_command(
         raise InputError("due-to needs the parts of a rate, or a total", "missing_column", hint=hint)
     options = {**asdict(groups), "draws": draws, "seed": seed, **table.of_reading()}
     answer = kitagawa(data, by=by, **options)
-    for line in answer.data.notes:
-        terminal.note(f"note: {line}")
+    terminal.notes(answer.data.notes)
     frame = answer.summary
     whole = {
         "total": answer.formula,
@@ -121,8 +126,7 @@ def _show(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     title = f"{whole['total']} of {whole['within']}, by {whole['by']}, {of_data(whole['data'])}, seed {whole['seed']}"
     columns = ["part", "observed", "mean", "Monte Carlo error", "95%", "P(> 0)"]
     terminal.show_table(columns, [_of_part(str(name), row, digits) for name, row in frame.iterrows()], title)
-    for line in (f"observed: exact; others: {whole['draws']} draws from their posterior", *whole["notes"]):
-        terminal.out().print(line)
+    terminal.show_each([f"observed: exact; others: {whole['draws']} draws from their posterior", *whole["notes"]])
 
 
 def _of_part(name: str, row: pd.Series, digits: int | None) -> list[str]:

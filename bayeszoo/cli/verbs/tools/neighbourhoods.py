@@ -63,8 +63,7 @@ def _answer(
     plot: saved.Writer,
 ) -> None:
     """Print the notes of the data, then the classes of new rows, or the summary where there are no new rows."""
-    for line in answer.data.notes:
-        terminal.note(f"note: {line}")
+    terminal.notes(answer.data.notes)
     if new is None:
         shown.answer(answer.summary, whole, show, plot=plot)
     else:
@@ -144,8 +143,7 @@ def kmeans_command(
     if components is None:
         components = 2 if assigned is None else sum(str(name).startswith("p[") for name in assigned)
     answer = kmeans(data, components, sequential=sequential, seed=seed, **table.of_reading())
-    for line in answer.data.notes:
-        terminal.note(f"note: {line}")
+    terminal.notes(answer.data.notes)
     whole: dict[str, Any] = {"kind": "baseline", "objective": answer.objective, "seed": answer.seed}
     whole |= {"data": about_data(answer.data)}
     frame = answer.summary

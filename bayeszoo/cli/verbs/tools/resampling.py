@@ -58,8 +58,7 @@ def bootstrap_command(
     if model is not None:
         return _of_model(model, data, draws, seed, shown, table)
     answer = bootstrap(data, functional, weights=weights, draws=draws, seed=seed, **table.of_reading())
-    for line in answer.data.notes:
-        terminal.note(f"note: {line}")
+    terminal.notes(answer.data.notes)
     whole = {
         "kind": answer.kind,
         "weights": weights,
@@ -84,8 +83,7 @@ def _show_of_model(frame: pd.DataFrame, whole: Document, digits: int | None) -> 
     """Print the estimate of each parameter, and its spread over resamples."""
     title = f"mle of {whole['model']} by the classical bootstrap, {of_data(whole['data'])}, seed {whole['seed']}"
     saved.show_rows(frame, title, "parameters", spare=("median",), digits=digits)
-    for line in whole["notes"]:
-        terminal.out().print(line)
+    terminal.show_each(whole["notes"])
 
 
 def bayesbag_command(
@@ -134,8 +132,7 @@ def _show_bag(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     rows = [_of_quantity(str(name), row, digits) for name, row in frame.head(saved.MAX_ROWS).iterrows()]
     terminal.show_table(columns, rows, title, spare=("mean",), whole="-o or --json")
     saved.note_more(len(frame), "quantities")
-    for line in (*_ABOUT_BAG, *whole["notes"]):
-        terminal.out().print(line)
+    terminal.show_each([*_ABOUT_BAG, *whole["notes"]])
 
 
 def _of_quantity(name: str, row: pd.Series, digits: int | None) -> list[str]:
@@ -167,5 +164,4 @@ def _show(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     title = f"{escaped(name)} by the {how} bootstrap, {of_data(whole['data'])}, seed {whole['seed']}"
     terminal.show_table([law, name, "Monte Carlo error"], rows, title)
     sampled = "" if whole["kind"] == "exact" else f": {whole['draws']} draws of the weights"
-    for line in (f"{whole['kind']}{sampled}", *whole["notes"]):
-        terminal.out().print(line)
+    terminal.show_each([f"{whole['kind']}{sampled}", *whole["notes"]])

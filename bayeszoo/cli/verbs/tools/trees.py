@@ -42,8 +42,7 @@ def trees_command(
     """
     shown.probe()
     answer = trees(data, alpha=alpha, **table.of_reading())
-    for line in answer.data.notes:
-        terminal.note(f"note: {line}")
+    terminal.notes(answer.data.notes)
     whole = {
         "kind": "exact",
         "alpha": alpha,

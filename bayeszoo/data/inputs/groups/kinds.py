@@ -19,7 +19,6 @@ from bayeszoo.data.table.table import (
     Column,
     Table,
     choose,
-    quoted,
     refuse_large_sum,
     refuse_sum,
     shown,
@@ -222,8 +221,8 @@ class GroupTrials(Groups):
             del columns[self.name]
         absent = [SUCCESSES if role == self.name else TRIALS for role, name in columns.items() if not name]
         if absent:
-            problem = f"{table.name or 'the table'} has columns {quoted(table.columns)}"
-            raise InputError(problem, "bad_group_column", hint=f"name the column of {absent[0]} with --{absent[0]}")
+            hint = f"name the column of {absent[0]} with --{absent[0]}"
+            raise InputError(table.described, "bad_group_column", hint=hint)
         return self._of_counts(request, {role: table[str(name)] for role, name in columns.items()})
 
     def _of_counts(self, request: Request, columns: dict[str, Column]) -> Parsed:

@@ -153,5 +153,5 @@ def _chosen(request: Request, role: str, name: str, held: Mapping[str, str]) -> 
     remaining = [label for label in table.columns if label not in held]
     if len(remaining) == 1:
         return table[remaining[0]]
-    problem = f"{table.name or 'the table'} has columns {quoted(table.columns)}"
-    raise InputError(problem, "bad_group_column", hint=f"name the column of the {role} with --{_OPTIONS[role]}")
+    hint = f"name the column of the {role} with --{_OPTIONS[role]}"
+    raise InputError(table.described, "bad_group_column", hint=hint)

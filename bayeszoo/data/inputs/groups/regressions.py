@@ -16,7 +16,7 @@ from bayeszoo.data.inputs.groups.rows import GROUP, Naming, Request, about_group
 from bayeszoo.data.inputs.labels import checked_codes, checked_labels, label_array, texts_of
 from bayeszoo.data.inputs.regression import Columns, WithFeatures, free_name
 from bayeszoo.data.table.cells import MISSING
-from bayeszoo.data.table.table import Column, Table, quoted, shown
+from bayeszoo.data.table.table import Column, Table, shown
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.named import Options
 
@@ -49,10 +49,8 @@ class WithGroups(WithFeatures):
         options = super()._with_beside(table, options)
         options = {GROUP: GROUP, **options} if GROUP in table.columns else options
         if GROUP not in options:
-            problem = f"{table.name or 'the table'} has columns {quoted(table.columns)}"
-            raise InputError(
-                problem, "bad_group_column", hint=f"name the column of the group of each row with --{GROUP}"
-            )
+            hint = f"name the column of the group of each row with --{GROUP}"
+            raise InputError(table.described, "bad_group_column", hint=hint)
         return options
 
     def _features_of(self, table: Table, target: str | None, options: Options) -> list[str]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from bayeszoo.data.inputs.labels import Arrays, joined, spelled_alike, texts_of
 from bayeszoo.data.table.cells import MISSING
-from bayeszoo.data.table.table import DROP, Column, Table, complete, is_text, quoted, shown
+from bayeszoo.data.table.table import DROP, Column, Table, complete, is_text, shown
 from bayeszoo.errors import InputError
 
 GROUP = "group"
@@ -116,8 +116,7 @@ def named_by(request: Request, held: Mapping[str, str]) -> Naming:
 def said_to_be_named(request: Request, hint: str) -> Naming:
     """Return the column that names the groups of several rows, by its option or by its name; refuse others."""
     if GROUP not in request.options and GROUP not in request.table.columns:
-        problem = f"{request.table.name or 'the table'} has columns {quoted(request.table.columns)}"
-        raise InputError(problem, "bad_group_column", hint=hint)
+        raise InputError(request.table.described, "bad_group_column", hint=hint)
     return named_by(request, {})
 
 

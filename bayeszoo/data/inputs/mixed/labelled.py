@@ -15,7 +15,7 @@ from bayeszoo.data.inputs.mixed.arrays import AXES, LEVELS, levels_by_feature
 from bayeszoo.data.inputs.mixed.rows import Mixed
 from bayeszoo.data.inputs.regression import free_name
 from bayeszoo.data.table.read import different_indexes, has_two_dimensions, is_frame, to_column
-from bayeszoo.data.table.table import Column, Table, quoted, shown
+from bayeszoo.data.table.table import Column, Table, shown
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.named import Options
 
@@ -66,8 +66,8 @@ class Labelled(Mixed):
     def _parse(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed:
         target = options.get("target", self.name)
         if target not in table.columns and "target" not in options:
-            problem = f"{table.name or 'the table'} has columns {quoted(table.columns)} and none called {shown(target)}"
-            raise InputError(problem, "missing_column", hint="say with --target which holds the class")
+            problem = f"{table.described} and none called {shown(target)}"
+            raise InputError(problem, "missing_column", hint="name the column of the class with --target")
         table[target]  # or there is no such column
         return self._from_columns(table, self._kinds(table, options, target), missing, like, options, target)
 

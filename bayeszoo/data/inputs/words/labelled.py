@@ -40,7 +40,6 @@ from bayeszoo.data.table.table import (
     Table,
     are_numbers,
     complete,
-    quoted,
     shown,
     to_counts,
     to_reals,
@@ -107,7 +106,7 @@ class LabelledDocuments(Bags):
     def _parse(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed:
         target = options.get("target", self.name)
         if target not in table.columns and "target" not in options:
-            problem = f"{table.name or 'the table'} has columns {quoted(table.columns)} and none called {shown(target)}"
+            problem = f"{table.described} and none called {shown(target)}"
             raise InputError(problem, "missing_column", hint="name the column of the class with --target")
         return self._documents(table, missing, options, None, {self.name: table[target]})
 
