@@ -22,6 +22,7 @@ from bayeszoo.data.read import read
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.foundation.named import Params
+from bayeszoo.foundation.numerics.constants import LOG_2_PI
 from bayeszoo.foundation.numerics.optimize import Gradient
 from bayeszoo.inference.methods.mode import laplace
 from bayeszoo.inference.problem import Outcome, Problem
@@ -94,7 +95,7 @@ def _peak(joint: Gradient, start: np.ndarray, root: np.ndarray) -> tuple[np.ndar
 def _log_volume(precision: np.ndarray) -> float:
     """Return the log integral of the unnormalized Gaussian with this precision."""
     sign, log_det = np.linalg.slogdet(precision)
-    return (len(precision) * math.log(2 * math.pi) - float(log_det)) / 2 if sign > 0 else math.nan
+    return (len(precision) * LOG_2_PI - float(log_det)) / 2 if sign > 0 else math.nan
 
 
 def _is_gaussian(

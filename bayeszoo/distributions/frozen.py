@@ -6,7 +6,6 @@ more; an integral over posteriors would pay this at each of its points.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Self
@@ -18,8 +17,7 @@ from bayeszoo.distributions.bases import Stackable
 from bayeszoo.distributions.large_counts import beta_cdf, beta_ppf
 from bayeszoo.distributions.special import log_beta
 from bayeszoo.foundation.named import RandomState
-
-_HALF_LOG_2PI = math.log(2 * math.pi) / 2
+from bayeszoo.foundation.numerics.constants import LOG_2_PI
 
 
 class Frozen(Stackable):
@@ -121,7 +119,7 @@ class Normal(Frozen):
         loc, scale = self._moments()
         if not np.all(scale > 0):
             return self.dist.logpdf(x, loc, scale)
-        return (-np.square((x - loc) / scale) / 2 - _HALF_LOG_2PI - np.log(scale))[()]
+        return (-np.square((x - loc) / scale) / 2 - LOG_2_PI / 2 - np.log(scale))[()]
 
     def logcdf(self, x: Any) -> Any:
         """Return log P(X <= x)."""

@@ -14,6 +14,7 @@ import numpy as np
 from bayeszoo.distributions.gaussian import Dense
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.distributions.structures import solve_lower
+from bayeszoo.foundation.numerics.constants import LOG_2_PI
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +66,7 @@ class KnownCovariance:
         """The log likelihood at the mean of the rows."""
         half = solve_lower(self._noise, solve_lower(self._noise, np.asarray(self.stats.scatter)).T)
         log_det = 2 * np.log(np.diag(self._noise)).sum()
-        return np.asarray(-(self.stats.n * (len(self.m0) * math.log(2 * math.pi) + log_det) + np.trace(half)) / 2)
+        return np.asarray(-(self.stats.n * (len(self.m0) * LOG_2_PI + log_det) + np.trace(half)) / 2)
 
     @property
     def log_evidence(self) -> float:

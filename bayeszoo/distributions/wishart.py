@@ -12,6 +12,7 @@ from bayeszoo.distributions.bases import ByMarginals
 from bayeszoo.distributions.special import log_rising
 from bayeszoo.distributions.structures import solve_lower
 from bayeszoo.foundation.named import RandomState
+from bayeszoo.foundation.numerics.constants import LOG_2_PI
 
 
 class MultivariateT(ByMarginals):
@@ -51,7 +52,7 @@ class GaussianRows(ByMarginals):
         """Joint log density of each row of ``Y``, of shape (rows, D); of shape (..., rows)."""
         z = solve_lower(self._factor, (np.asarray(Y, dtype=np.float64) - self._mean[..., None, :]).mT)
         log_det = np.sum(np.log(np.diagonal(self._factor, axis1=-2, axis2=-1)), axis=-1)
-        return -np.sum(z * z, axis=-2) / 2 - (log_det + z.shape[-2] / 2 * math.log(2 * math.pi))[..., None]
+        return -np.sum(z * z, axis=-2) / 2 - (log_det + z.shape[-2] / 2 * LOG_2_PI)[..., None]
 
     def rvs(self, size: tuple[int, ...], random_state: RandomState = None) -> np.ndarray:
         """Draw rows of shape ``size``, (..., rows, D); entries of a row are correlated."""

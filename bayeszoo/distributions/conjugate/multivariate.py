@@ -21,6 +21,7 @@ from bayeszoo.distributions.structures import Structure
 from bayeszoo.distributions.wishart import MultivariateT
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.numerics.constants import LOG_2_PI
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +109,7 @@ class MultivariateNormal(Block[Moments]):
 
     def _densities(self, rows: Arrays, mean: np.ndarray, factor: np.ndarray) -> np.ndarray:
         squares = self.structure.scaled(factor, rows[self.column] - mean[..., None, :])  # (..., *axes, n)
-        constant = self.columns * math.log(2 * math.pi) + self.structure.repeat * self.structure.log_det(factor)
+        constant = self.columns * LOG_2_PI + self.structure.repeat * self.structure.log_det(factor)
         return np.moveaxis(-(constant[..., None] + squares) / 2, -1, -1 - len(self.axes))
 
     def log_density(self, params: Params, rows: Arrays) -> np.ndarray:

@@ -23,9 +23,10 @@ from bayeszoo.distributions.special import gamma_divergence, log_gamma
 from bayeszoo.errors import NumericalError
 from bayeszoo.families.factors import steps
 from bayeszoo.families.factors.base import FactorModel
-from bayeszoo.families.factors.steps import LOG_2_PI, Coefficients, Complete
+from bayeszoo.families.factors.steps import Coefficients, Complete
 from bayeszoo.families.statistics.patterns import Patterns, as_patterns
 from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.numerics.constants import LOG_2_PI
 from bayeszoo.model.capabilities import Symmetric, Variational
 from bayeszoo.model.capabilities.steps import Expectation
 from bayeszoo.model.parts.accumulated import Accumulated

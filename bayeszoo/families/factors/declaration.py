@@ -12,6 +12,7 @@ from pymc.distributions.transforms import Transform
 
 from bayeszoo.families.factors import loadings_shape
 from bayeszoo.families.statistics.patterns import Patterns
+from bayeszoo.foundation.numerics.constants import LOG_2_PI
 
 
 class Trapezoid(Transform):
@@ -82,7 +83,7 @@ def _log_density(value: pt.TensorVariable, scales: pt.TensorVariable, rows: int,
     diagonal, below = np.eye(rows, factors, dtype=bool), np.tril(np.ones((rows, factors)), -1)
     powers = np.where(diagonal, degrees - 1, 0.0)
     per_scale = np.where(diagonal, degrees, below)  # multiples of log(scale) to subtract
-    constant = -below.sum() * math.log(2 * math.pi) / 2
+    constant = -below.sum() * LOG_2_PI / 2
     constant -= sum((k / 2 - 1) * math.log(2) + math.lgamma(k / 2) for k in degrees)
     logs = pt.log(pt.switch(diagonal, value, np.float64(1.0)))
     terms = powers * logs - per_scale * pt.log(scales) - pt.sqr(value / scales) / 2

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import scipy
 
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.numerics.constants import LOG_2_PI
 
 
 @lru_cache(maxsize=128)
@@ -60,5 +61,5 @@ def log_density(L: np.ndarray, scale: float) -> np.ndarray:
     powers = scipy.special.xlogy(degrees - 1, np.where(diagonal >= 0, diagonal, np.nan) / scale)
     free, below = count(*L.shape[-2:]), count(*L.shape[-2:]) - len(degrees)
     constant = np.sum((1 - degrees / 2) * math.log(2) - scipy.special.gammaln(degrees / 2))
-    constant -= below * math.log(2 * math.pi) / 2 + free * math.log(scale)
+    constant -= below * LOG_2_PI / 2 + free * math.log(scale)
     return np.asarray(constant + powers.sum(axis=-1) - np.sum(np.square(L / scale), axis=(-2, -1)) / 2)

@@ -21,11 +21,11 @@ import numpy.typing as npt
 
 from bayeszoo.families.statistics.patterns import Patterns
 from bayeszoo.foundation.named import Params
+from bayeszoo.foundation.numerics.constants import LOG_2_PI
 from bayeszoo.model.capabilities.steps import Expectation
 
 loops = lazy_loader.load("bayeszoo.likelihoods.loops.factors", suppress_warning=True)
 
-LOG_2_PI = math.log(2 * math.pi)
 LEAST_VARIANCE = 1e-290
 """Smallest variance of the noise whose inverse does not overflow."""
 

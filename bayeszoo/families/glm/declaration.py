@@ -11,6 +11,7 @@ import pytensor.tensor as pt
 import scipy
 
 from bayeszoo.families.linear.declaration import Whitened, as_data
+from bayeszoo.foundation.numerics.constants import LOG_2_PI
 
 
 def BinomialByLogOdds(
@@ -98,7 +99,7 @@ def GaussianRows(name: str, mean: np.ndarray, sd: np.ndarray, whitened: Whitened
     """Declare independent Gaussian entries of a matrix in whitened coordinates; chains begin at their centre."""
 
     def log_density(value: Any, mean: Any, sd: Any, *coordinates: Any) -> Any:
-        constant = np.float64(math.log(2 * math.pi) / 2)
+        constant = np.float64(LOG_2_PI / 2)
         return -pt.sum(constant + pt.log(sd) + pt.sqr((value - mean) / sd) / np.float64(2.0))
 
     def draw(mean: Any, sd: Any, *coordinates: Any, rng: np.random.Generator, size: Any = None) -> np.ndarray:

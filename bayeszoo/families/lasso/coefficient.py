@@ -10,6 +10,7 @@ import scipy
 
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.named import RandomState
+from bayeszoo.foundation.numerics.constants import LOG_2_PI
 
 _FARTHEST = 1e6
 """Largest centre and prior slope, in standard errors, if both are large: beyond it digits are lost."""
@@ -20,7 +21,7 @@ _STEEPEST = 1e8
 _HALVINGS = 60
 """Bisections of the range of a quantile, at most 1,400 standard deviations wide, down to rounding."""
 
-_LOG_ROOT_2_PI = 0.5 * math.log(2 * math.pi)
+_LOG_ROOT_2_PI = 0.5 * LOG_2_PI
 
 _QUIETLY = np.errstate(over="ignore", under="ignore", divide="ignore")
 """Ignores overflow of the squares of distant points."""

@@ -19,6 +19,7 @@ import scipy
 
 from bayeszoo.errors import InputError
 from bayeszoo.families.processes.root import Root
+from bayeszoo.foundation.numerics.constants import LOG_2_PI
 from bayeszoo.foundation.numerics.slices import sliced
 
 loops = lazy_loader.load("bayeszoo.likelihoods.loops.augmented", suppress_warning=True)
@@ -119,4 +120,4 @@ class FunctionChain:
         z = scipy.linalg.solve_triangular(root.factor[root.taken], deviation, lower=True)
         free = n - len(z)  # coordinates on which no row depends, whose square is 1 on average
         rows = self._outcome * self.function - self._size * np.logaddexp(0.0, self.function)
-        return float(rows.sum() - (z @ z + free + n * math.log(2 * math.pi)) / 2 + self._prior.log_density(self.x))
+        return float(rows.sum() - (z @ z + free + n * LOG_2_PI) / 2 + self._prior.log_density(self.x))

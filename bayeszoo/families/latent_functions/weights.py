@@ -13,6 +13,7 @@ from collections.abc import Callable
 import numpy as np
 import scipy
 
+from bayeszoo.foundation.numerics.constants import LOG_2_PI
 from bayeszoo.model.capabilities.steps import ConcaveLikelihood
 
 FREEDOM = 5
@@ -46,7 +47,7 @@ def log_evidence_at(rows: ConcaveLikelihood, rng: np.random.Generator) -> float:
     z = rng.standard_normal((ABOUT_MODE + OF_PRIOR, d))
     about = peak.x + scipy.linalg.solve_triangular(root, z[:ABOUT_MODE].T, lower=True, trans="T").T
     u = np.concatenate([about, z[ABOUT_MODE:]])
-    constant, share = -d / 2 * math.log(2 * math.pi), ABOUT_MODE / len(u)
+    constant, share = -d / 2 * LOG_2_PI, ABOUT_MODE / len(u)
     at_mode = float(np.sum(np.log(np.diag(root)))) - np.sum(np.square((u - peak.x) @ root), axis=1) / 2
     mixture = np.logaddexp(math.log(share) + at_mode, math.log1p(-share) - np.sum(np.square(u), axis=1) / 2)
     return float(scipy.special.logsumexp(rows.joint_values(u) - mixture - constant)) - math.log(len(u))

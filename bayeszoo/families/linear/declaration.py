@@ -13,6 +13,7 @@ import pytensor.tensor as pt
 from pymc.distributions.transforms import Transform
 
 from bayeszoo.families.linear.least_squares import Solution
+from bayeszoo.foundation.numerics.constants import LOG_2_PI
 
 
 class Whitened(Transform):
@@ -140,7 +141,7 @@ def GaussianVector(name: str, mean: np.ndarray, root: np.ndarray, sigma2: Any, w
     ``mean`` (T,) and ``root`` (T, T) are arrays, ``sigma2`` is a variable or a number; a variable (K,) gives K vectors
     (K, T).
     """
-    constant = np.float64(-len(mean) * math.log(2 * math.pi) / 2 - np.linalg.slogdet(root)[1])
+    constant = np.float64(-len(mean) * LOG_2_PI / 2 - np.linalg.slogdet(root)[1])
 
     def log_density(
         value: pt.TensorVariable,

@@ -8,7 +8,6 @@ the group's least-squares line. No subtraction cancels, and groups of any size a
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -18,6 +17,7 @@ from bayeszoo.distributions import frozen
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.numerics.constants import LOG_2_PI
 
 TINY = float(np.finfo(np.float64).tiny)
 
@@ -128,7 +128,7 @@ def log_marginal(outer: Params, lines: Lines) -> Any:
     )
     squares = np.square(e_mean - coupling / variance * e_slope) * variance / groups.determinant
     squares = squares + np.square(e_slope) / variance + lines.residual_squares / groups.sigma**2
-    logs = lines.n * (math.log(2 * math.pi) + 2 * np.log(groups.sigma)) + np.log(groups.determinant)
+    logs = lines.n * (LOG_2_PI + 2 * np.log(groups.sigma)) + np.log(groups.determinant)
     return -np.sum(logs + squares, axis=-1) / 2
 
 

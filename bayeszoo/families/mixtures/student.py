@@ -18,6 +18,7 @@ from bayeszoo.distributions.conjugate.normal import Normal
 from bayeszoo.distributions.special import log_rising
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.foundation.numerics.constants import LOG_2_PI
 from bayeszoo.model.capabilities.steps import Expectation
 
 _LARGEST_IN_PYMC = 1e6
@@ -79,7 +80,7 @@ def log_normalizers(nu: float, distances: np.ndarray, log_lam: float) -> np.ndar
     For known mu and lam it is the log density of Student t, with nu degrees of freedom and scale lam**(-1/2).
     """
     gammas = float(log_rising(nu / 2, 0.5)) - math.log(nu / 2) / 2
-    return gammas + (log_lam - math.log(2 * math.pi)) / 2 - (nu + 1) / 2 * np.log1p(distances / nu)
+    return gammas + (log_lam - LOG_2_PI) / 2 - (nu + 1) / 2 * np.log1p(distances / nu)
 
 
 def expectation(nu: float, y: np.ndarray, centre: float, distances: np.ndarray, log_lam: float) -> Expectation:

@@ -9,6 +9,7 @@ import pymc as pm
 import pytensor.tensor as pt
 
 from bayeszoo.families.partitions.sums import TreeSums
+from bayeszoo.foundation.numerics.constants import LOG_2_PI
 from bayeszoo.likelihoods.loops import partitions as loops
 from bayeszoo.likelihoods.ops.partitions import partition_log_likelihood
 
@@ -19,7 +20,7 @@ def summed(sums: TreeSums, sigma2: pt.TensorVariable) -> pt.TensorVariable:
     n, scatter = pm.Data("rows", moments.n), pm.Data("scatter", moments.scatter)
     squares = pm.Data("squares", moments.n * np.square(moments.less(prior.mean)))
     total = sigma2 + n * np.float64(prior.sd**2)
-    constant = n * np.float64(np.log(2 * np.pi)) + (n - np.float64(1)) * pt.log(sigma2) + pt.log(total)
+    constant = n * np.float64(LOG_2_PI) + (n - np.float64(1)) * pt.log(sigma2) + pt.log(total)
     leaf = -np.float64(0.5) * (constant + scatter / sigma2 + squares / total)
     if not sums.boxes.depth or not len(splits.parents):
         return leaf[0]

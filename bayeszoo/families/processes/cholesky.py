@@ -12,6 +12,7 @@ import numpy as np
 import scipy
 
 from bayeszoo.families.processes.kernels import Expression
+from bayeszoo.foundation.numerics.constants import LOG_2_PI
 
 Point = tuple[float, float, float]
 """Amplitude, length and sigma."""
@@ -70,7 +71,7 @@ def _with_slopes(
 
 def _height(factor: np.ndarray, squares: float) -> float:
     n = len(factor)
-    return -squares / 2 - float(np.sum(np.log(np.diag(factor)))) - n / 2 * math.log(2 * math.pi)
+    return -squares / 2 - float(np.sum(np.log(np.diag(factor)))) - n / 2 * LOG_2_PI
 
 
 def _factor(correlations: np.ndarray, amplitude: float, sigma: float, least: float) -> np.ndarray | None:

@@ -7,7 +7,6 @@ pair (a, s) then costs n. Rasmussen and Williams 2006, 2.2 and 5.4.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -20,6 +19,7 @@ from bayeszoo.families.processes.kernels import Expression
 from bayeszoo.families.processes.root import root_of
 from bayeszoo.families.processes.slopes import AtPlaces
 from bayeszoo.foundation.named import Params
+from bayeszoo.foundation.numerics.constants import LOG_2_PI
 
 NAMES = ("amplitude", "length", "sigma")
 EPSILON = float(np.finfo(np.float64).eps)
@@ -106,7 +106,7 @@ class Rows:
             with np.errstate(all="ignore"):  # the density may be -inf
                 terms = np.sum(np.log(v), axis=-1) + (1 / v) @ squares[flat:]
                 terms += (flat * np.log(s) + np.sum(squares[:flat]) / s)[:, 0] if flat else 0.0
-            heights = -(terms + len(self.y) * math.log(2 * math.pi)) / 2
+            heights = -(terms + len(self.y) * LOG_2_PI) / 2
             return np.where(is_safe(s[:, 0] if flat else np.min(v, axis=-1, initial=np.inf), v), heights, -np.inf)
 
         return self.by_length(outer, density)[()]

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-LOG_2PI = np.log(2 * np.pi)
+from bayeszoo.foundation.numerics.constants import LOG_2_PI
+
 Array = np.ndarray
 
 
@@ -44,7 +45,7 @@ def log_likelihoods(y: Array, opens: Array, variance_0: float, q2: Array, r2: Ar
                 m, v = np.zeros_like(q2), np.full_like(q2, variance_0)
             if not np.isnan(y[t]):
                 e, s = y[t] - m, v + r2
-                heights -= 0.5 * (LOG_2PI + np.log(s) + e * (e / s))
+                heights -= 0.5 * (LOG_2_PI + np.log(s) + e * (e / s))
                 m = m + v / s * e
                 v = v * (r2 / s)
             v = v + q2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 
 from bayeszoo.foundation.named import Params
+from bayeszoo.foundation.numerics.constants import LOG_2_PI
 from bayeszoo.foundation.numerics.newton import Derivatives, Peak, climb
 
 
@@ -113,20 +113,20 @@ class ConcaveLikelihood(ABC):
     def joint(self, u: np.ndarray) -> Derivatives:
         """Return the log joint density of data and u at u, its gradient and its curvature."""
         likelihood, identity = self.derivatives(u), np.eye(self.size)
-        value = likelihood.value - (float(u @ u) + self.size * math.log(2 * math.pi)) / 2
+        value = likelihood.value - (float(u @ u) + self.size * LOG_2_PI) / 2
         return Derivatives(value, likelihood.gradient - u, likelihood.curvature + identity)
 
     def joint_values(self, points: np.ndarray) -> np.ndarray:
         """Return the log joint density of data and u at points (P, D), shape (P,)."""
         squares = np.sum(np.square(points), axis=1)
-        return self.values(points) - (squares + self.size * math.log(2 * math.pi)) / 2
+        return self.values(points) - (squares + self.size * LOG_2_PI) / 2
 
     def laplace_evidence(self) -> float:
         """Return the log evidence by Laplace's method, from the value and the curvature at the mode."""
         mode = self.highest().there
-        return mode.value + (self.size * math.log(2 * math.pi) - float(np.linalg.slogdet(mode.curvature)[1])) / 2
+        return mode.value + (self.size * LOG_2_PI - float(np.linalg.slogdet(mode.curvature)[1])) / 2
 
     def log_prior(self, params: Params) -> Any:
         """Return the log density of the prior of the parameters themselves; leading axes are draws."""
         u = self.place(params)
-        return -(np.sum(np.square(u), axis=-1) + self.size * math.log(2 * math.pi)) / 2 - self.log_volume
+        return -(np.sum(np.square(u), axis=-1) + self.size * LOG_2_PI) / 2 - self.log_volume

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
 
+from bayeszoo.data.inputs.mixed.rows import Mixed
 from bayeszoo.errors import InputError
 from bayeszoo.families.classes.discriminants import discriminants
+from bayeszoo.families.classes.gaussian import GaussianFeatures
+from bayeszoo.model.capabilities import Classifies
 from bayeszoo.model.views import View
 from bayeszoo.plots.style import COLOURS, panels, short
 from bayeszoo.results.caveats import require_shown
@@ -55,28 +58,29 @@ def plot_discriminants(tree: xr.DataTree) -> Figure:
         When the fit failed its gate.
     """
     fit = require_shown(Fit(tree), "pictures of it")
-    if View.DISCRIMINANTS not in fit.model.views():
+    model = fit.model
+    if not isinstance(model, GaussianFeatures):
         hint = "give a fit of gaussian_discriminant"
-        raise InputError(f"{fit.model.name} has no Gaussian features in classes", "no_capability", hint=hint)
+        raise InputError(f"{model.name} has no Gaussian features in classes", "no_capability", hint=hint)
     if not can_be_drawn(fit):
         raise InputError("a plane needs two features and two classes", "too_few_columns")
     draws, rows = fit.pooled(), np.asarray(fit.data["reals"])
-    plane = Plane(fit.model, {name: values.mean(axis=0) for name, values in draws.items()}, rows)
+    plane = Plane(model, {name: values.mean(axis=0) for name, values in draws.items()}, rows)
     figure, (panel,) = panels(1, 6.4, 4.8)
     figure.suptitle(f"{tree.attrs['model']}, {tree.attrs['method']} ({tree.attrs['kind']})", fontsize="medium")
     _draw_classes(panel, plane, plane.seen(rows), np.asarray(fit.data["y"]), fit.data["class"])
     if plane.decides:
         places = np.linspace(0, len(draws["shares"]) - 1, min(_DRAWS, len(draws["shares"]))).astype(int)
         selection = {name: values[places] for name, values in draws.items()}
-        _draw_boundaries(panel, plane, selection, fit.data)
+        _draw_boundaries(panel, plane, selection, fit)
     return figure
 
 
 class Plane:
     """The first two discriminant coordinates of K classes at ``params``, whose origin is the mean of the classes."""
 
-    def __init__(self, model: Any, params: dict[str, np.ndarray], rows: np.ndarray) -> None:
-        self.model, self.params = model, params
+    def __init__(self, model: GaussianFeatures, params: dict[str, np.ndarray], rows: np.ndarray) -> None:
+        self.params = params
         K, D = params["means"].shape
         shares = params["shares"] / params["shares"].sum()
         matrices = np.broadcast_to(_matrices(model, params, D), (K, D, D))
@@ -99,7 +103,7 @@ class Plane:
         return np.asarray(self.origin + points @ self._lift.T)
 
 
-def _matrices(model: Any, params: dict[str, np.ndarray], columns: int) -> np.ndarray:
+def _matrices(model: GaussianFeatures, params: dict[str, np.ndarray], columns: int) -> np.ndarray:
     """Return covariances as matrices, (D, D) or (K, D, D)."""
     values = params["covariances"]
     if model.covariance == "diagonal":
@@ -134,15 +138,19 @@ def _draw_classes(panel: Axes, plane: Plane, rows: np.ndarray, y: np.ndarray, la
     panel.legend(title="class", loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
 
 
-def _draw_boundaries(panel: Axes, plane: Plane, draws: dict[str, np.ndarray], data: Any) -> None:
+def _draw_boundaries(panel: Axes, plane: Plane, draws: dict[str, np.ndarray], fit: Fit) -> None:
     """Draw where the two most probable classes are equally probable, at the means of the parameters and at draws."""
     x, y = (np.linspace(*limits(), _GRID) for limits in (panel.get_xlim, panel.get_ylim))
     points = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
-    labels = {name: data[name] for name in plane.model.inputs.coords}
-    rows = {**plane.model.inputs.blank(labels, len(points)), "reals": plane.lifted(points)}
+    model, inputs = fit.model, fit.model.inputs
+    assert isinstance(model, Classifies)
+    assert isinstance(inputs, Mixed)
+    labels = {name: fit.data[name] for name in inputs.coords}
+    rows = {**inputs.blank(labels, len(points)), "reals": plane.lifted(points)}
     means = {name: values[None] for name, values in plane.params.items()}
     for params, style in ((draws, {"colors": "0.75", "linewidths": 0.4}), (means, {"colors": "0.1"})):
-        terms = plane.model.log_joint_classes(params, rows).reshape(-1, _GRID, _GRID, len(plane.means))
+        joint = np.asarray(model.log_joint_classes(params, rows))
+        terms = joint.reshape(-1, _GRID, _GRID, len(plane.means))
         for log_joint in terms if params is means or len(terms) > 1 else ():
             for k in range(len(plane.means) - 1):
                 lead = log_joint[..., k] - np.delete(log_joint, k, axis=-1).max(axis=-1)

@@ -18,6 +18,7 @@ import scipy
 from bayeszoo.errors import InputError
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import Check, at_least, at_most, failures, verdict
+from bayeszoo.foundation.numerics.constants import LOG_2_PI
 from bayeszoo.inference.problem import Problem
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Symmetric, exchangeable_axis
@@ -200,7 +201,7 @@ def _half(height: Height, shaping: np.ndarray, weighed: np.ndarray, rng: np.rand
 def _log_ratio(height: Height, centre: np.ndarray, factor: np.ndarray, z: np.ndarray) -> np.ndarray:
     """Return the log of the reflected posterior over the standard normal at z (n, D), up to the evidence."""
     heights = np.array([[height(centre + sign * factor @ row) for sign in (1, -1)] for row in z])
-    log_normal = -np.sum(np.square(z), axis=1) / 2 - z.shape[1] * math.log(2 * math.pi) / 2
+    log_normal = -np.sum(np.square(z), axis=1) / 2 - z.shape[1] * LOG_2_PI / 2
     log_det = float(np.sum(np.log(np.diag(factor))))
     return np.asarray(np.logaddexp.reduce(heights, axis=1) - math.log(2) + log_det - log_normal)
 

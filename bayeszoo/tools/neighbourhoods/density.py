@@ -21,6 +21,7 @@ from bayeszoo.data.inputs import ClassRegression, Inputs, Matrix, Real
 from bayeszoo.data.read import Data, Example, read
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.numerics.constants import LOG_2_PI
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +35,6 @@ SCANNED, POINTS = 60, 121
 DEPTH = 25.0
 """Nats below the maximum at which the grid of the pseudo-posterior ends."""
 ABOUT = "pseudo-posterior of the bandwidth: the product of leave-one-out densities is no likelihood of the rows"
-_LOG_2_PI = math.log(2 * math.pi)
 
 
 class _Table:
@@ -91,7 +91,7 @@ class Density:
         """Return the log density of points (m, columns), shape (m,)."""
         squares = _squared_distances(np.atleast_2d(points), self.rows)
         h = self.bandwidth if bandwidth is None else bandwidth
-        kernels = -squares / (2 * h * h) - self.rows.shape[1] * (math.log(h) + _LOG_2_PI / 2)
+        kernels = -squares / (2 * h * h) - self.rows.shape[1] * (math.log(h) + LOG_2_PI / 2)
         return np.asarray(scipy.special.logsumexp(kernels, axis=1) - math.log(len(self.rows)))
 
     @cached_property
@@ -285,7 +285,7 @@ def _left_out_at(log_h: float, squares: np.ndarray, columns: int) -> np.ndarray:
     """Return the leave-one-out log density of each row, shape (rows,), at a log bandwidth."""
     kernels = squares * (-math.exp(-2 * log_h) / 2)
     np.fill_diagonal(kernels, -np.inf)
-    constant = columns * (log_h + _LOG_2_PI / 2) + math.log(len(squares) - 1)
+    constant = columns * (log_h + LOG_2_PI / 2) + math.log(len(squares) - 1)
     largest = kernels.max(axis=1)
     return np.asarray(largest + np.log(np.exp(kernels - largest[:, None]).sum(axis=1)) - constant)
 
