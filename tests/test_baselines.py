@@ -187,4 +187,4 @@ def test_the_command_labels_baselines_and_gives_them_no_density(run):
     assert lines["forest"][-1] == lines["svc"][-1] == "-"
     code, _, err = run("compare", "ridge", "--folds", "3", "--methods", "map", "--plot", "held.png")
     assert code == 2
-    assert "rows held out go to neither --report nor --plot" in err
+    assert "--report and --plot show fits of all rows, and rows are held out" in err

@@ -401,7 +401,7 @@ def test_the_report_of_a_classifier_shows_its_decisions_on_the_rows_of_the_fit(p
     page = bz.report([point], tmp_path / "report.html").read_text(encoding="utf-8")
     section = page[page.index('id="classes"') :]
     frame = bz.classify(point)
-    assert "which it knows better than new ones" in section
+    assert "Scores on the rows of the fit are too optimistic" in section
     assert f"{frame.attrs['brier_score_of_one']:.4g}" in section
     assert "calibration and ROC curve" in section
 

@@ -217,7 +217,7 @@ def test_the_command_says_what_is_left_out_and_what_is_withheld(run, exact, outl
     path = bz.save(outlier, tmp_path / "far.nc")
     code, out, _ = run("classify", path, "--leave-one-out")
     assert code == 0
-    assert f"Each row is judged by what all others say of it ({averages.WEIGHED_PSIS})." in " ".join(out.split())
+    assert f"Each row is classified given all other rows ({averages.WEIGHED_PSIS})." in " ".join(out.split())
     assert "rows are withheld" in out
     assert "fit by nuts with more draws" in " ".join(out.split())
     whole = json.loads(run("classify", path, "--leave-one-out", "--json")[1])
@@ -275,9 +275,9 @@ def test_a_report_leaves_rows_out_and_of_a_point_estimate_says_that_it_does_not(
     for tree in (exact, fit(*challenger(), "map")):
         page = bz.report([tree], tmp_path / f"{Fit(tree).method}.html").read_text(encoding="utf-8")
         pages[Fit(tree).method] = page[page.index('id="classes"') :]
-    assert "Each row is judged by what all others say of it (leave-one-out, quadrature)." in pages["exact"]
+    assert "Each row is classified given all other rows (leave-one-out, quadrature)." in pages["exact"]
     assert f"{bz.classify(exact, leave_one_out=True).attrs['brier_score_of_one']:.4g}" in pages["exact"]
-    assert "which it knows better than new ones" in pages["map"]
+    assert "Scores on the rows of the fit are too optimistic" in pages["map"]
 
 
 def test_errors_of_small_probabilities_of_new_rows_reach_the_exact_ones():

@@ -52,9 +52,7 @@ FEW = 400
 """Number of draws that bands are averaged over."""
 MOST_SUMMED = 2**30
 """Largest number of points of a quadrature times squared rows at which bands are sums over all points."""
-NO_INTERVAL = (
-    "sd, q025, q975: the estimate is of one function, not of how uncertain it is; laplace, gibbs and nuts tell"
-)
+NO_INTERVAL = "sd, q025, q975: a point estimate of the function has no interval; laplace, gibbs and nuts give one"
 FAR = 0.9
 """Share of the prior variance left in the function's, above which a place is far from the rows."""
 ALONG_ONE, ALONG_EACH, MOST_ALONG = 9, 3, 6
@@ -305,7 +303,7 @@ def drawn_functions(
     if not draws:
         return np.empty((0, model.inputs.size(data)))
     if has_withheld(fit):
-        why = "parameters are withheld, and functions drawn, of all places together, cannot be judged place by place"
+        why = "parameters are withheld, and drawn functions cannot be judged place by place"
         raise Untrustworthy(f"{why}: leave draws out, or {next_step(fit)}", "withheld")
     rng = stream_of_fit(fit.tree.attrs, seed, "function", data.digest)
     return model.drawn_function(evenly(fit.pooled(), draws), fit.like, data, rng, **along)

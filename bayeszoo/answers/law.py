@@ -31,11 +31,11 @@ from bayeszoo.model.density import log_density
 from bayeszoo.model.outer.integration import MAX_MOVED, log_expectation
 from bayeszoo.results.stored import Fit
 
-FAR_OUT = "decided by parameters so far out that the quadrature does not reach them"
+FAR_OUT = "determined by parameters beyond the range of the quadrature"
 MOST_FAR = 100
 """Most rows whose moments get a quadrature of their own, which takes some tenths of a second."""
 TOO_FEW = "too few draws carry the weight of the features of this row"
-TOO_MANY = f"a quadrature of its own is needed, which {MOST_FAR} different rows have: ask for fewer rows at a time"
+TOO_MANY = f"needs a quadrature of its own, and at most {MOST_FAR} rows get one: predict fewer rows at a time"
 LOG_LARGEST = math.log(LARGEST)
 
 

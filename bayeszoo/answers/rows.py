@@ -25,7 +25,7 @@ def rows_asked(fit: Fit, new_data: object, options: Options, quantity: str = "")
         return fit.data
     data = read(fit.model, new_data, new=True, like=fit.like, **options)
     if quantity and not fit.model.inputs.has_outcome(data):
-        problem = f"the new rows have no outcome, from which their {quantity} could be inferred"
+        problem = f"the new rows have no outcome, which is needed to infer their {quantity}"
         raise InputError(problem, "missing_outcome")
     return data
 

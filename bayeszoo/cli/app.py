@@ -47,7 +47,7 @@ ELSEWHERE = {
 """Options and commands of other tools, with their names in bayeszoo."""
 EPILOGUE = (
     "Exit codes: 0 ok, or shown with a warning; 2 input; 3 not trustworthy, with --strict also what has a "
-    "caveat; 4 numerical failure; 130/143 interrupted; 1 a bug. A fit of a model of your own, if it is asked for: "
+    "caveat; 4 numerical failure; 130/143 interrupted; 1 a bug. To read a fit of your own model: "
     "--model-file FILE.py:CLASS."
 )
 app = App(

@@ -137,9 +137,8 @@ def compare_held_out(
 def refuse_pictures(report: Path | None, plot: Path | None) -> None:
     """Refuse a report and a picture, which show fits of all rows."""
     if report is not None or plot is not None:
-        raise InputError(
-            "rows held out go to neither --report nor --plot", "conflicting_options", hint="-o writes the table"
-        )
+        problem = "--report and --plot show fits of all rows, and rows are held out"
+        raise InputError(problem, "conflicting_options", hint="-o writes the table")
 
 
 def _written(row: Mapping[Any, Any], digits: int | None) -> list[str]:

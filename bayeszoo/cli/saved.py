@@ -55,7 +55,7 @@ def probe(output: Path | None, plot: Path | None, overwrite: bool) -> None:
     """Check that table and picture can be written, before any work is done."""
     if output is not None:
         if output.suffix.lower() == ".nc":
-            line = f"{output} is the name of a fit, and a table would take its place"
+            line = f"{output} names a fit (.nc), and the output is a table"
             raise InputError(line, "not_writable", hint="name it .csv, .csv.gz or .parquet")
         if plot is not None and output.resolve() == plot.resolve():
             raise InputError(

@@ -101,16 +101,16 @@ class Checked:
         sentences = list[str]()
         if len(never):
             verb = "occurs" if len(never) == 1 else "occur"
-            sentences.append(f"The data's {_listed(never)} never {verb} in {_total(frame)} replicates.")
+            sentences.append(f"The observed {_listed(never)} never {verb} in {_total(frame)} replicates.")
         if len(rarely):
-            sentences.append(f"Hardly any replicate has the data's {_listed(rarely)}.")
+            sentences.append(f"Few replicates reach the observed {_listed(rarely)}.")
         if len(never):
             return Verdict(name, "misfit", "the model does not fit", " ".join(sentences))
         if len(rarely):
             return Verdict(name, "caution", "the model fits except as noted", " ".join(sentences))
         more = [f"{len(frame) - MOST_DRAWN} more"] * (len(frame) > MOST_DRAWN)
         listed = ", ".join([*frame.index[:MOST_DRAWN], *more])
-        words = f"Replicates are like the data in all {len(frame)} quantities compared: {listed}."
+        words = f"Replicates agree with the data in all {len(frame)} quantities compared: {listed}."
         return Verdict(name, "ok", "the model fits in what was checked", words)
 
 

@@ -196,7 +196,7 @@ def _shrinkage(name: str, fit: Fit, sampled: Sequence[tuple[str, Fit]]) -> Block
         return Skipped(title, "the estimates of nuts are withheld" if same else "no nuts of this model and prior")
     shared = [label for label in labels(nuts) if label in labels(fit)]
     if not shared:
-        return Skipped(title, "they have no quantity in common that is shown")
+        return Skipped(title, "they share no quantity that is shown")
     drawable_names = finite(fit, measurable(nuts, shared))
     drawn, why = drawable_names[: 2 * plots.MOST], withheld(fit)
     lacking = [label for label in shared if label not in drawable_names]

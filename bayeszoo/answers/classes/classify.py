@@ -282,15 +282,15 @@ def _framed(
 
 def _refuse_left_out(fit: Fit, new_data: object, classes: Sequence[str]) -> None:
     if new_data is not None:
-        problem = "rows are left out of the fit, and others are given"
+        problem = "leave-one-out classifies the rows of the fit, and new rows are given too"
         raise InputError(problem, "conflicting_options", hint="leave out the table")
     if fit.kind == "point estimate":
-        problem = f"a point estimate is not refitted without each row, and this one is by {fit.method}"
+        problem = f"leave-one-out needs draws or a closed form, and this is a point estimate by {fit.method}"
         hint = "fit by exact where the model has it, else by nuts or laplace"
         raise InputError(problem, "leave_one_out_unavailable", hint=hint)
     rows = len(equal_rows(fit.model, fit.data)) if is_closed(fit) else fit.data.rows
     if rows > MAX_DISTINCT:
-        raise InputError(f"{rows} rows are to be left out one by one, {MAX_DISTINCT} is the most", "too_large")
+        raise InputError(f"leave-one-out takes at most {MAX_DISTINCT} rows, and the fit has {rows}", "too_large")
     if WITHHELD in classes:
         raise InputError(f"a class is called {WITHHELD}", "duplicate_name", hint="rename it to leave rows out")
 
@@ -318,7 +318,7 @@ def losses_of(loss: object, reject: float | None, classes: Sequence[str]) -> np.
         problem = f"the loss is {shape}, for {len(classes)} classes ({names})"
         raise InputError(problem, "wrong_shape", hint=_how(len(classes), names))
     if not np.isfinite(matrix).all():
-        raise InputError("the loss has an entry that is not finite", "out_of_range", hint="large costs do as well")
+        raise InputError("the loss has an entry that is not finite", "out_of_range", hint="give a large finite cost")
     if reject is None:
         return matrix
     if not math.isfinite(reject):

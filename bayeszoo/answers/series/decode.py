@@ -235,7 +235,7 @@ def _of_states(known: Fit | Model, decoding: Decodable, paths: int, seed: int | 
 def _refuse_paths(fit: Fit, paths: int) -> None:
     """Refuse to draw paths if parameters are withheld."""
     if paths and has_withheld(fit):
-        why = "parameters are withheld, and paths drawn, of all rows together, cannot be judged row by row"
+        why = "parameters are withheld, and drawn paths cannot be judged row by row"
         raise Untrustworthy(f"{why}: leave paths out, or {next_step(fit)}", "withheld")
 
 

@@ -158,7 +158,7 @@ def _show_decisions(frame: pd.DataFrame, rope: float | None) -> None:
     """Print the expected loss of each choice, and the probabilities of differences that matter."""
     heads, rows = decision_rows(frame.head(saved.MAX_ROWS), rope)
     if rows:
-        title = "expected loss of each choice where more is better: by how much the other is higher, on average"
+        title = "expected loss of each choice if higher is better: the mean amount by which the other group is higher"
         alone = frame["quantity"].nunique() == 1
         terminal.show_table(heads[alone:], [row[alone:] for row in rows], title, ["groups", "choose"])
 

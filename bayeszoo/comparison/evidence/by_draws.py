@@ -121,7 +121,7 @@ def _objection(model: ClosedForm[Any], data: Data, name: str) -> str:
     rows = model.inputs.reordered(data, np.arange(min(len(model.inputs.outcome(data)), 20)))
     first, second = (vars(variant.statistics(rows)) for variant in models)
     if not all(_same(value, second[key]) for key, value in first.items()):
-        return f"{model.name} reads the data through {name}"
+        return f"{name} changes the sufficient statistics of {model.name}"
     points = prior(model, data).rvs((5,), np.random.default_rng(0))
     if not _same(*(log_density(variant.likelihood(points, rows), model.inputs.outcome(rows)) for variant in models)):
         return f"the likelihood depends on {name}, not the prior alone"

@@ -17,8 +17,8 @@ MOST_CLASSES = 30
 """Most classes of a printed table of confusion, calibration or probabilities."""
 SMALLEST_ERROR = 1e-6
 """Errors of a quadrature up to this are not printed."""
-ABOUT_FITTED = "These are the rows of the fit, which it knows better than new ones: their scores flatter it."
-ABOUT_LEFT_OUT = "Each row is judged by what all others say of it ({basis})."
+ABOUT_FITTED = "Scores on the rows of the fit are too optimistic: the same rows fitted the model."
+ABOUT_LEFT_OUT = "Each row is classified given all other rows ({basis})."
 ABOUT_WITHHELD = (
     "{rows_withheld} of the {rows} rows, and so the means over all rows, are withheld: their importance weights are "
     "unreliable (k-hat). Fit by nuts with more draws, one or two weights by exact, or score rows that were not fitted."

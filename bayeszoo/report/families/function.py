@@ -30,7 +30,7 @@ def about_function(fit: Fit) -> list[Block]:
     ends = [_place(fit, frame, int(i)) for i in (np.nanargmin(frame["mean"]), np.nanargmax(frame["mean"]))]
     line = f"Among the rows the function is lowest at {ends[0]}, and highest at {ends[1]}"
     line += (
-        f"; {residual_variance / total:.0%} of the variance of the outcome remain"
+        f"; {residual_variance / total:.0%} of the variance of the outcome is residual"
         if total and not np.isnan(residual_variance)
         else ""
     )

@@ -42,10 +42,10 @@ def about_information(attrs: Document, has_plug_in: bool) -> list[str]:
         ]
     if CLASS_ENTROPY in attrs:
         most = number(attrs[CLASS_ENTROPY], 3)
-        lines.append(f"The most that a feature can tell, the entropy of the class: {most} {unit}.")
-        lines.append("Features are taken one by one: two that tell much may tell the same.")
+        lines.append(f"Upper bound, the entropy of the class: {most} {unit}.")
+        lines.append("Features are taken one by one: two informative features may be redundant.")
     else:
-        lines.append("More than two columns have their total correlation.")
+        lines.append("For more than two columns it is their total correlation.")
     if has_plug_in:
-        lines.append("plug-in: of the shares in the rows; it is too large by about the bias.")
+        lines.append("plug-in: computed from the observed shares; too large by about the bias.")
     return lines

@@ -25,7 +25,7 @@ def next_rows(fit: Fit) -> list[Block]:
     """Return the current level and the next rows of each sequence, as a line and a table."""
     now = decode(fit.tree).iloc[-1]
     if "features" in now:
-        how = "rows to come need their features: `bayeszoo predict FIT NEW.csv` with a table of them"
+        how = "future rows need their features: `bayeszoo predict FIT NEW.csv` with a table of them"
         return [Words(f"The level is now {_interval(now, 'level')}, by {fit.method}; {how}.")]
     ahead = forecast(fit.tree, STEPS)
     first = ahead.iloc[-STEPS]

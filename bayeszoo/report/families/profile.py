@@ -351,7 +351,7 @@ def _spikes(estimates: _Estimates, labels: list[str]) -> Iterator[Profile]:
     sds = np.sqrt(estimates.array("variances"))
     for k in np.flatnonzero([SPIKE * sds[k] <= np.delete(sds, k).min() for k in range(len(labels))]):
         line = f"state {labels[k]} is a spike: its sd is {number(float(sds[k]), 2)}, at most a fifth of the others'. "
-        line += "It may fit rows that are equal by chance, not a regime: --method mle refuses such maxima, and shows "
+        line += "It may fit rows that are equal by chance, not a regime: --method mle refuses these maxima, and shows "
         yield Profile(f"{line}the highest of the others")
 
 

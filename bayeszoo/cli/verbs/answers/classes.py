@@ -224,6 +224,6 @@ def _show_svm(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     terminal.show_table(columns, rows, [title, f"{of_data(whole['data'])}, seed {whole['seed']}"], spare=("R-hat",))
     saved.note_more(len(frame), "weights")
     count, console = whole["data"]["rows"], terminal.out()
-    console.print(f"objective {whole['objective']:.7g} at the mode, the least by duality")
+    console.print(f"objective {whole['objective']:.7g} at the mode, the minimum by duality")
     console.print(f"{whole['errors']} of {count} rows on the wrong side, {whole['support']} on or inside the margin")
     terminal.show_each(whole["notes"])

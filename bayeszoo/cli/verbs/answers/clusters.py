@@ -65,7 +65,7 @@ def _show_clusters(answer: Clusters, frame: pd.DataFrame, whole: Document, digit
     alone.attrs = {}  # the profile names what is withheld
     alone = alone.drop(columns=["alike", "withheld"], errors="ignore")
     saved.show_rows(alone, "the rows most probably alone", digits=digits)
-    console.print("the number of clusters of a mixture is no estimate of a number of groups in nature")
+    console.print("the number of clusters of a mixture does not estimate the number of groups in nature")
     console.print("alone: probability that no other row is in the row's cluster (an outlier)")
 
 

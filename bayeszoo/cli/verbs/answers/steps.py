@@ -81,7 +81,7 @@ def _show_jumps(jumps: pd.DataFrame, digits: int | None) -> None:
     likely = jumps["probability"] >= LIKELY
     saved.show_rows(jumps[likely].set_index("feature"), "jumps", "jumps", digits=digits)
     console = terminal.out()
-    console.print("probability: that the function jumps there, over all trees, whatever else is cut")
+    console.print("probability: of a jump of the function there, summed over all trees")
     if not likely.all():
         elsewhere = float(jumps["probability"][~likely].sum())
         console.print(f"{(~likely).sum()} other places, each below {LIKELY:g}: {elsewhere:.3g} jumps expected together")

@@ -118,7 +118,7 @@ def _show_total(frame: pd.DataFrame, whole: Document, digits: int | None) -> Non
         for name, value in frame["mean"].to_dict().items()
     ]
     terminal.show_table(["part", "exact", "share of the change"], rows, f"{whole['total']}, by {whole['by']}")
-    terminal.out().print("Shapley values: each factor's change with the others before or after it, over all orders")
+    terminal.out().print("Shapley values: the effect of each factor, averaged over all orders of the factors")
 
 
 def _show(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:

@@ -74,9 +74,9 @@ def _show_density(frame: pd.DataFrame, whole: Document, digits: int | None) -> N
     """Print the bandwidths."""
     saved.show_rows(frame, f"Parzen windows, {of_data(whole['data'])}", spare=("median", "pseudo_sd"), digits=digits)
     console = terminal.out()
-    console.print("bandwidth: that of the highest leave-one-out density; score: the log of this density, nats")
+    console.print("bandwidth: maximizes the leave-one-out density; score: the log of this density, in nats")
     if "errors" in whole:
-        console.print(f"{whole['errors']} of {whole['data']['rows']} rows are put into a wrong class by the other rows")
+        console.print(f"{whole['errors']} of {whole['data']['rows']} rows are classified wrongly by the other rows")
     console.print(f"pseudo_mean, pseudo_sd and quantiles: {whole['about']}")
 
 
