@@ -23,7 +23,7 @@ from bayeszoo.answers.judged import (
     reference_of,
 )
 from bayeszoo.answers.law import new_rows
-from bayeszoo.answers.quantiles import Quantiles, over_draws
+from bayeszoo.answers.quantiles import Quantiles, summary_over_draws
 from bayeszoo.answers.rows import by_row
 from bayeszoo.data.read import Data
 from bayeszoo.distributions.averages.averaged import Averaged
@@ -32,11 +32,11 @@ from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.foundation.blocks import blocks
 from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.foundation.streams import stream_of_fit
-from bayeszoo.foundation.tails import Moments, moments
+from bayeszoo.foundation.tails import Moments
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Classifies
 from bayeszoo.model.capabilities.function import HasSlopes, OfFunction
-from bayeszoo.model.draws import every, flat, shape_of, size_of
+from bayeszoo.model.draws import every, shape_of, size_of
 from bayeszoo.results.caveats import next_step
 from bayeszoo.results.gaps import gaps_of
 from bayeszoo.results.stored import Fit
@@ -353,16 +353,7 @@ def _averaged(fit: Fit, law: Callable[..., Any], data: Data, draws: Params | Non
             mixture = Averaged(law_at(points), weights)
             row_moments, quantiles = Moments.exact(mixture.mean(), mixture.std()), Quantiles.exact(mixture)
         else:
-            row_moments, quantiles = _over_draws(law_at, draws, independent=fit.has_independent_draws)
+            row_moments, quantiles = summary_over_draws(law_at, draws, independent=fit.has_independent_draws)
         moments_of.append(row_moments)
         quantiles_of.append(quantiles)
     return Moments(*map(np.concatenate, zip(*moments_of, strict=True))), Quantiles.joined(quantiles_of)
-
-
-def _over_draws(law: Callable[[Params], Any], draws: Params, *, independent: bool) -> tuple[Moments, Quantiles]:
-    """Return moments and quantiles averaged over draws."""
-    at_draws = law(flat(draws))
-    means, variances = (np.reshape(values, (*shape_of(draws), -1)) for values in (at_draws.mean(), at_draws.var()))
-    counts = hasattr(at_draws, "logpmf")
-    quantiles = over_draws(law, draws, means.shape[-1], counts=counts, independent=independent)
-    return moments(means, variances, independent=independent), quantiles

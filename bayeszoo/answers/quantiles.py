@@ -10,6 +10,8 @@ import numpy as np
 from bayeszoo.distributions.averages.averaged import Averaged
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.foundation import diagnostics
+from bayeszoo.foundation.named import Params
+from bayeszoo.foundation.tails import Moments, moments
 from bayeszoo.model.draws import every, flat, shape_of
 
 MOST, MOST_OF_COUNTS, LEAST_DRAWS = 2**20, 2**17, 400
@@ -57,6 +59,15 @@ class Quantiles(NamedTuple):
     def columns(self) -> dict[str, np.ndarray]:
         """Return the errors as named columns."""
         return {f"mcse_{name}": error for name, error in self.errors.items()}
+
+
+def summary_over_draws(law: Callable[[Params], Any], draws: Params, *, independent: bool) -> tuple[Moments, Quantiles]:
+    """Return moments and quantiles of a law averaged over draws, of all values in one axis; see `over_draws`."""
+    at_draws = law(flat(draws))
+    means, variances = (np.reshape(values, (*shape_of(draws), -1)) for values in (at_draws.mean(), at_draws.var()))
+    counts = hasattr(at_draws, "logpmf")
+    quantiles = over_draws(law, draws, means.shape[-1], counts=counts, independent=independent)
+    return moments(means, variances, independent=independent), quantiles
 
 
 def over_draws(

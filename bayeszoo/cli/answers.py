@@ -122,7 +122,12 @@ def about_data(data: Data) -> Document:
     return {"source": data.source, "digest": data.digest, "rows": data.rows}
 
 
+def about_answer(answer: Any, *names: str, **more: object) -> Document:
+    """Return the head of an answer without a fit: attributes by name, further facts, and the head of its table."""
+    return {**{name: getattr(answer, name) for name in names}, **more, "data": about_data(answer.data)}
+
+
 def of_data(described: Document) -> str:
-    """Write it in a line."""
+    """Write the head of a table in a line."""
     rows = described["rows"]
     return f"{rows} row{'s' * (rows != 1)} of {escaped(described['source'])} ({described['digest'][:8]})"

@@ -17,6 +17,7 @@ from bayeszoo.cli import terminal
 from bayeszoo.cli.answers import AnswerOptions
 from bayeszoo.comparison.compare import names_of
 from bayeszoo.comparison.held_out_rows import held_out_error
+from bayeszoo.data.inputs.labels import names_listed
 from bayeszoo.data.read import Data
 from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
@@ -122,14 +123,14 @@ def compare_held_out(
     chosen = fields if prior.prior == "weak" else None
     if drawn := seed is None:
         seed = secrets.randbelow(2**31 - 1)
-    how: dict[str, Any] = {"share": asked.held_out, "folds": asked.folds, "baselines": opt.listed(asked.baselines)}
+    how: dict[str, Any] = {"share": asked.held_out, "folds": asked.folds, "baselines": names_listed(asked.baselines)}
     with closing(terminal.TerminalReporter()) as reporter:
         frame = held_out_error(model, rows, **how, methods=methods, fields=chosen, seed=seed, reporter=reporter)
     if prior.prior == "weak":
         terminal.note("priors are scaled to the rows that are seen")
     whole = {"model": kind.name, "seed": seed, "is_class": issubclass(kind, Classifies)}
     if drawn and not shown.as_json:
-        terminal.note_seed(seed)
+        terminal.note(terminal.SEED_DRAWN.format(seed))
     shown.answer(frame, whole, _show)
     return NumericalError.exit_code if (frame["status"] != "ok").any() else 0
 

@@ -37,11 +37,6 @@ def _help(text: str) -> Parameter:
     return Parameter(help=text)
 
 
-def listed(text: str | None) -> list[str]:
-    """Split a comma-separated option; empty if it is not set."""
-    return [] if text is None else [name.strip() for name in text.split(",")]
-
-
 AtLeast1 = Annotated[int, Parameter(validator=Number(gte=1))]
 Flag = Annotated[bool, Parameter(negative=())]
 Every = Annotated[bool, Parameter(name="--all", negative=())]

@@ -266,6 +266,12 @@ def title(whole: Document, kind: str | None = None) -> str:
     return f"{whole['model']}, {whole['method']} ({kind or whole['kind']}{', with caution' * ('caveats' in whole)})"
 
 
+def kind_of(frame: pd.DataFrame, kind: str) -> str:
+    """Name the kind of the numbers: numbers of an exact fit with Monte Carlo errors are averages over its draws."""
+    errors = [column for column in frame if str(column).startswith("mcse")]
+    return "draws of the exact posterior" if kind == "exact" and frame[errors].gt(0).any(axis=None) else kind
+
+
 def show_rows(
     frame: pd.DataFrame,
     title: str | None = None,

@@ -52,6 +52,7 @@ PROFILED = {View.CLUSTERS, View.COMPONENTS, View.FUNCTION, View.STATES, View.TOP
 MOST_LISTED = 40
 """Entries of a parameter that are printed one by one; of further entries the range is printed."""
 _OUTCOMES = {"ok": "passed", "caution": "with a caveat", "failed": "failed"}
+SEED_DRAWN = "seed {}, drawn at random: --seed gives the same answer"
 PACE = 5.0  # seconds between two lines of progress, where there is no bar
 WIDE = 160
 """Width of text that does not go to a terminal; tables are 80 columns wide, or as wide as COLUMNS says."""
@@ -114,11 +115,6 @@ def notes(lines: Iterable[str]) -> None:
     """Print notes for the user on stderr."""
     for line in lines:
         note(f"note: {line}")
-
-
-def note_seed(seed: int) -> None:
-    """Print the seed that was drawn, with which the command gives the same answer."""
-    note(f"seed {seed}, drawn at random: --seed gives the same answer")
 
 
 class TerminalReporter(Reporter):
@@ -287,12 +283,6 @@ def _folded(widths: list[int], least: Sequence[int], across: int) -> list[int]:
     return widths
 
 
-def kind_of(frame: pd.DataFrame, kind: str) -> str:
-    """Name the kind of the numbers: numbers of an exact fit with Monte Carlo errors are averages over its draws."""
-    errors = [column for column in frame if str(column).startswith("mcse")]
-    return "draws of the exact posterior" if kind == "exact" and frame[errors].gt(0).any(axis=None) else kind
-
-
 def show_fit(fit: Fit, document: Document, digits: int | None = None) -> None:
     """Print a fit: its model and data, the estimates, the figures of the fit as a whole, the gate."""
     console = out()
@@ -333,10 +323,9 @@ def judged(document: Document, noun: str = "checks") -> str:
     checks = document["gate"]["checks"]
     if not checks:
         return f"status {document['status']}: nothing was checked"
-    count = {verdict: sum(check["verdict"] == verdict for check in checks.values()) for verdict in _OUTCOMES}
-    said = [f"{count[verdict]} of {len(checks)} {noun} {words}" for verdict, words in _OUTCOMES.items()]
-    worst = max((i for i, number in enumerate(count.values()) if number), default=-1)
-    return f"status {document['status']}: {said[worst]}"
+    verdicts = [check["verdict"] for check in checks.values()]
+    worst = max(verdicts, key=list(_OUTCOMES).index)
+    return f"status {document['status']}: {verdicts.count(worst)} of {len(checks)} {noun} {_OUTCOMES[worst]}"
 
 
 def show_comparison(frame: pd.DataFrame, digits: int | None = None) -> None:

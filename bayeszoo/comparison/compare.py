@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayeszoo.answers.checks.leave_out import NoScore, of_fit
+from bayeszoo.data.inputs.labels import names_listed
 from bayeszoo.errors import InputError, Interrupted, NumericalError
 from bayeszoo.fit import as_data, check_method, fit_sharing, methods_for
 from bayeszoo.foundation.process import signals
@@ -152,7 +153,7 @@ def named_methods(model: type[Model], names: str | None) -> list[str]:
         return usual_methods(model)
     if names == "all":
         return methods_for(model)
-    chosen = [method.strip() for method in names.split(",")]
+    chosen = names_listed(names)
     for method in chosen:
         check_method(model, method)
     return chosen

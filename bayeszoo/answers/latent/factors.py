@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ import numpy as np
 
 from bayeszoo.answers.columns import moment_columns, not_updated, with_reasons
 from bayeszoo.answers.judged import judged
-from bayeszoo.answers.quantiles import Quantiles, over_draws
+from bayeszoo.answers.quantiles import Quantiles, summary_over_draws
 from bayeszoo.answers.rows import by_row, rows_asked
 from bayeszoo.data.inputs.matrix import scales_of
 from bayeszoo.data.read import Data
@@ -159,14 +158,14 @@ def _averaged(fit: Fit, function: Gaussians, params: Params, data: Data, axis: A
 
 def _mixed(fit: Fit, mean: np.ndarray, sd: np.ndarray) -> dict[str, np.ndarray]:
     """Return moments and quantiles of Gaussians (chain, draw, rows, ...) averaged over draws."""
-    is_independent, params = fit.has_independent_draws, {"mean": mean, "sd": np.broadcast_to(sd, mean.shape)}
-    row_moments = moments(mean, np.square(sd), independent=is_independent)
     if fit.kind == "point estimate":
+        row_moments = moments(mean, np.square(sd), independent=fit.has_independent_draws)
         quantiles = Quantiles.exact(frozen.norm(row_moments.mean, row_moments.sd))
     else:
-        size = mean.size // math.prod(mean.shape[:2])
-        quantiles = over_draws(_gaussian, params, size, counts=False, independent=is_independent)
-    return moment_columns(row_moments, quantiles) | {"withheld": row_moments.withheld}
+        params = {"mean": mean, "sd": np.broadcast_to(sd, mean.shape)}
+        row_moments, quantiles = summary_over_draws(_gaussian, params, independent=fit.has_independent_draws)
+    columns = moment_columns(row_moments, quantiles) | {"withheld": row_moments.withheld}
+    return {name: np.ravel(values) for name, values in columns.items()}
 
 
 def _gaussian(params: Params) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 
 from bayeszoo.answers.columns import error_of_mean, moment_columns, with_reasons
 from bayeszoo.answers.judged import judged
-from bayeszoo.answers.quantiles import Quantiles, over_draws
+from bayeszoo.answers.quantiles import Quantiles, summary_over_draws
 from bayeszoo.answers.series.tables import frame_of, whole_number
 from bayeszoo.data.inputs.sequences.lags import Lags, of_data
 from bayeszoo.data.inputs.sequences.times import times_after
@@ -24,7 +24,7 @@ from bayeszoo.distributions import frozen
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.named import Params
 from bayeszoo.foundation.streams import stream_of_fit
-from bayeszoo.foundation.tails import Moments, existing, moments
+from bayeszoo.foundation.tails import Moments, existing
 from bayeszoo.model.capabilities.linear_predictor import LinearPredictor
 from bayeszoo.model.draws import size_of
 from bayeszoo.results.stored import Fit
@@ -172,19 +172,17 @@ def _last_rows(lags: Lags) -> np.ndarray:
 
 def _averaged(fit: Fit, at_draws: frozen.Frozen, law: Any, steps: int) -> tuple[Moments, Quantiles]:
     """Return moments and quantiles of the laws averaged over draws; those of step k exist below 1/k of the order."""
-    means, variances = np.asarray(at_draws.mean()), np.asarray(at_draws.var())
     if fit.kind == "point estimate":
         quantiles = {name: values[0, 0] for name, values in Quantiles.exact(at_draws).values.items()}
-        return Moments.exact(means[0, 0], np.sqrt(variances[0, 0])), Quantiles.without_error(quantiles)
-    by_draws = moments(means, variances, independent=fit.has_independent_draws)
+        mean, sd = (np.asarray(moment)[0, 0] for moment in (at_draws.mean(), at_draws.std()))
+        return Moments.exact(mean, sd), Quantiles.without_error(quantiles)
+    by_draws, of_draws = summary_over_draws(law, fit.draws(), independent=fit.has_independent_draws)
     below = fit.model.moments_below(fit.data)
     parts = [
         existing(Moments(*(values[[i]] for values in by_draws)), below / (i % steps + 1))
-        for i in range(means.shape[-1])
+        for i in range(len(by_draws.mean))
     ]
-    row_moments = Moments(*(np.concatenate(values) for values in zip(*parts, strict=True)))
-    independent = fit.has_independent_draws
-    return row_moments, over_draws(law, fit.draws(), means.shape[-1], counts=False, independent=independent)
+    return Moments(*(np.concatenate(values) for values in zip(*parts, strict=True))), of_draws
 
 
 def _labels(lags: Lags, steps: int) -> dict[str, np.ndarray]:

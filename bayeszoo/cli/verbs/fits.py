@@ -28,6 +28,7 @@ from bayeszoo.cli.held_out import (
 from bayeszoo.cli.next_command import instead
 from bayeszoo.cli.verbs.by import fit_groups
 from bayeszoo.comparison.compare import Withheld, compare, fit_each, named_methods, usual_methods
+from bayeszoo.data.inputs.labels import names_listed
 from bayeszoo.data.read import example
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.fit import METHODS, check_method, default_method, fit, methods_for, usual_method
@@ -208,7 +209,7 @@ def compare_command(
         if clusters:
             show_clusters(clusters, shown.digits)
         if seed is None and fits:
-            terminal.note_seed(fits[0].tree.attrs["seed"])
+            terminal.note(terminal.SEED_DRAWN.format(fits[0].tree.attrs["seed"]))
 
     shown.deliver(show, whole, frame, **_pictures(results, report, plot, shown.overwrite))
     measured = set(frame.loc[frame["measured_against"].notna(), "method"])
@@ -277,7 +278,7 @@ def report_command(
 
 def _every(folder: Path, models: str | None, methods: str | None, seed: int, overwrite: bool) -> int:
     """Write one page for each model; a model without any answer does not stop the others, and the exit code is 4."""
-    chosen = opt.listed(models) or zoo.builtin_names()
+    chosen = names_listed(models) or zoo.builtin_names()
     asked = {model: _methods(model, methods) for model in map(zoo.find, chosen)}
     if not folder.is_dir():
         raise InputError(f"there is no folder {str(folder)!r}", "no_such_file", hint="make it first")
@@ -301,7 +302,7 @@ def _methods(model: type[Model], names: str | None) -> list[str]:
     """Return the named methods that the model has, by default its usual ones."""
     if names is None:
         return [name for name in usual_methods(model) if name != "laplace"]
-    chosen = opt.listed(names)
+    chosen = names_listed(names)
     if unknown := [name for name in chosen if name not in METHODS]:
         raise InputError(
             f"there is no method {unknown[0]!r}", "unknown_method", hint=f"use some of {', '.join(METHODS)}"

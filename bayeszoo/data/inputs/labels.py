@@ -223,6 +223,11 @@ def checked_codes(name: str, values: object, labels: np.ndarray) -> tuple[Column
     return column, codes
 
 
+def names_listed(text: str | None) -> list[str]:
+    """Return the names in a comma-separated option; none if it is not set."""
+    return [] if text is None else [name.strip() for name in text.split(",")]
+
+
 def joined(labels: Sequence[str]) -> str:
     """Return labels in a line for a note, at most 20 of them."""
     more = f", ... ({len(labels)} in all)" if len(labels) > _MOST_SHOWN else ""

@@ -80,7 +80,7 @@ class RealWithError(Measured):
     def _parse(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed:
         error = options.get("se", self.error)
         if error not in table.columns:
-            problem = f"{table.described} and none called {shown(error)}"
+            problem = f"{table} and none called {shown(error)}"
             raise InputError(problem, "not_a_number", hint="name the column of standard errors with --se")
         has_only_errors = like is not None and set(table.columns) == {error}
         value = (

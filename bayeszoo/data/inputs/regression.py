@@ -110,7 +110,7 @@ class WithFeatures(Inputs):
                 )
             return target or named or self.name, terms
         if target is None and self.name not in table.columns:
-            problem = f"{table.described} and none called {shown(self.name)}"
+            problem = f"{table} and none called {shown(self.name)}"
             raise InputError(problem, "missing_column", hint="name the outcome with --target")
         target = target or self.name
         return target, Coding(self._features_of(table, target, options), levels, options.get("interactions", ()))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Self
@@ -36,13 +37,11 @@ from bayeszoo.foundation.process.printable import escaped as escaped
 
 LARGEST_COUNT = 2**53 - 1
 """Above it, float64 misses whole numbers."""
-
 MOST_ROWS = 10_000_000
 """Most rows to which a table of counts is expanded."""
 
 LARGEST_REAL = 1e150
 """Above it, the square of a number, or a sum of squares, overflows."""
-
 SMALLEST_REAL = float(np.finfo(np.float64).tiny)
 """Below it, float64 has fewer digits."""
 
@@ -147,9 +146,7 @@ class Table:
                 sizes = f"{escaped(first.name)} has {len(first)} rows, {escaped(other.name)} has {len(other)}"
                 raise InputError(sizes, "ragged", column=other.name)
 
-    @property
-    def described(self) -> str:
-        """The table and its columns, for a message."""
+    def __str__(self) -> str:
         return f"{self.name or 'the table'} has columns {quoted(self.columns)}"
 
     def __getitem__(self, name: str) -> Column:
@@ -204,7 +201,7 @@ def choose(table: Table, column: str | None, name: str, taken: Mapping[str, str]
     if name in candidates or len(candidates) == 1:
         return candidates[name if name in candidates else next(iter(candidates))]
     hint = by_group({label: candidate.values for label, candidate in candidates.items()})
-    raise InputError(table.described, "missing_column", hint=f"say which with --column{hint}")
+    raise InputError(str(table), "missing_column", hint=f"say which with --column{hint}")
 
 
 def complete(
@@ -275,11 +272,10 @@ def to_numbers(column: Column) -> np.ndarray:
 
 def are_numbers(column: Column) -> bool:
     """Say whether every value is a number, however large, or missing."""
-    try:
+    with suppress(InputError):
         _converted(column)
-    except InputError:
-        return False
-    return True
+        return True
+    return False
 
 
 def is_text(column: Column) -> bool:

@@ -15,7 +15,7 @@ from bayeszoo.answers.classes.explain import explain as explained
 from bayeszoo.answers.classes.scores import calibration, confusion
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
-from bayeszoo.cli.answers import ANSWER, AnswerOptions, about_data, of_data
+from bayeszoo.cli.answers import ANSWER, AnswerOptions, about_answer, of_data
 from bayeszoo.cli.groups import by_group
 from bayeszoo.data.read import Data
 from bayeszoo.data.table.table import escaped, listed
@@ -208,8 +208,8 @@ def svm_command(
     shown.probe()
     answer = svm(data, tau, standardize=standardize, draws=draws, thin=thin, seed=seed, **table.of_reading())
     terminal.notes(answer.data.notes)
-    whole = {name: getattr(answer, name) for name in ("kind", "tau", "objective", "gap", "errors", "support", "seed")}
-    whole |= {"data": about_data(answer.data), "notes": answer.notes}
+    names = ("kind", "tau", "objective", "gap", "errors", "support", "seed", "notes")
+    whole = about_answer(answer, *names)
     shown.answer(answer.summary, whole, _show_svm)
 
 

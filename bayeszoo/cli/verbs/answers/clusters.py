@@ -58,7 +58,7 @@ def clusters_command(
 def _show_clusters(answer: Clusters, frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print the number of clusters, the groups, and the rows that are most probably alone."""
     console = terminal.out()
-    console.print(saved.title(whole, terminal.kind_of(frame, whole["kind"])))
+    console.print(saved.title(whole, saved.kind_of(frame, whole["kind"])))
     for profile in of_clusters(answer, digits):
         terminal.show_profile(*profile)
     alone = frame.sort_values("alone", ascending=False, kind="stable").head(SHOWN)

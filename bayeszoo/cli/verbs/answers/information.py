@@ -74,7 +74,7 @@ def _show_entropy(frame: pd.DataFrame, whole: Document, digits: int | None) -> N
 
 
 def _title(frame: pd.DataFrame, whole: Document) -> str:
-    return saved.title(whole, terminal.kind_of(frame, whole["kind"]))
+    return saved.title(whole, saved.kind_of(frame, whole["kind"]))
 
 
 def _table(frame: pd.DataFrame, title: str, digits: int | None) -> None:

@@ -58,7 +58,7 @@ def assign_command(
 def _show_components(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print the rows, and the expected errors of their labels."""
     console = terminal.out()
-    saved.show_rows(frame, saved.title(whole, terminal.kind_of(frame, whole["kind"])), spare=("p[",), digits=digits)
+    saved.show_rows(frame, saved.title(whole, saved.kind_of(frame, whole["kind"])), spare=("p[",), digits=digits)
     impossible = whole.get("impossible", [])
     if "expected_errors" in whole and "withheld" not in frame:  # it is of all rows
         errors = _expected_errors(whole, digits)
@@ -139,7 +139,7 @@ def decode_command(
 
 def _show_ahead(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print the forecast of a regression with lags, and the probability that the series is stationary."""
-    console, kind = terminal.out(), terminal.kind_of(frame, whole["kind"])
+    console, kind = terminal.out(), saved.kind_of(frame, whole["kind"])
     saved.show_rows(frame, saved.title(whole, kind), spare=("mcse", "median", "path"), digits=digits)
     console.print(about_stationary(frame.attrs))
     _say_plugged_in(whole)
@@ -147,7 +147,7 @@ def _show_ahead(frame: pd.DataFrame, whole: Document, digits: int | None) -> Non
 
 def _show_levels(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print the levels, or the forecast."""
-    console, kind = terminal.out(), terminal.kind_of(frame, whole["kind"])
+    console, kind = terminal.out(), saved.kind_of(frame, whole["kind"])
     saved.show_rows(frame, saved.title(whole, kind), spare=("mcse", "median", "sd_", "slope"), digits=digits)
     if "log_score" in whole and np.isnan(whole["log_score"]) and "withheld" not in frame:
         console.print(f"Log density of the rows one step ahead {_TOO_FAR}.")
@@ -159,7 +159,7 @@ def _show_levels(frame: pd.DataFrame, whole: Document, digits: int | None) -> No
 
 def _show_states(changes: Profile | None, frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print when the state changes, the rows, and facts about all of them."""
-    console, kind = terminal.out(), terminal.kind_of(frame, whole["kind"])
+    console, kind = terminal.out(), saved.kind_of(frame, whole["kind"])
     title = saved.title(whole, kind)
     if changes is not None and len(changes.rows) > 1:
         console.print(title)
@@ -268,7 +268,7 @@ def _say_far(rows: list[int]) -> None:
 
 def _show_prediction(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print the predictive of each new row."""
-    kind = terminal.kind_of(frame, whole["kind"])
+    kind = saved.kind_of(frame, whole["kind"])
     words = [*map(str, frame.index.names), *frame.columns[: "by" in whole]]
     saved.show_rows(frame, spare=("median", "sd"), words=words, digits=digits)
     if not np.isnan(whole["sum_of_log_scores"]):

@@ -26,6 +26,7 @@ from bayeszoo.comparison.evidence.empirical_bayes import (
 from bayeszoo.comparison.evidence.full_bayes import FullBayes, full_bayes
 from bayeszoo.comparison.evidence.grid import require_few
 from bayeszoo.comparison.evidence.record import ENVELOPE, EmpiricalBayes
+from bayeszoo.data.inputs.labels import names_listed
 from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.families.linear.mackay import FIELDS, FixedPoint, applies, mackay
@@ -89,7 +90,7 @@ def empirical_command(
     Where the evidence has no closed form for these data, draws of NUTS choose the fields of the prior.
     """
     rows = table.read(model := zoo.find(name), data)
-    chosen, full = [name for name in opt.listed(search.over) if name], search.full
+    chosen, full = [name for name in names_listed(search.over) if name], search.full
     start = prior.model(model, rows)
     if full and chosen:
         require_few(start, chosen)

@@ -14,6 +14,7 @@ from bayeszoo.cli.answers import ANSWER, AnswerOptions
 from bayeszoo.cli.groups import by_group
 from bayeszoo.cli.verbs.comparison.select import parse_candidate
 from bayeszoo.comparison.held_out_words import SHARE, OfWords, held_out
+from bayeszoo.data.inputs.labels import names_listed
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.named import Document
 from bayeszoo.report.text.numbers import estimate, number
@@ -65,7 +66,7 @@ def heldout_command(
                 hint="name a model, which is fitted to the other words",
             )
         models.append(kind(**chosen))
-    names = opt.listed(methods) or None
+    names = names_listed(methods) or None
     if data is None and table != opt.TABLE:
         raise InputError("the options of a table go with DATA", "option_needs_data")
     reading = {} if data is None else table.of_reading()

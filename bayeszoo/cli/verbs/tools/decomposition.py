@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import terminal
-from bayeszoo.cli.answers import ANSWER, AnswerOptions, about_data, of_data
+from bayeszoo.cli.answers import ANSWER, AnswerOptions, about_answer, of_data
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.named import Document
 from bayeszoo.plots.decomposition import plot_due_to
@@ -79,19 +79,10 @@ def due_to_command(
     options = {**asdict(groups), "draws": draws, "seed": seed, **table.of_reading()}
     answer = kitagawa(data, by=by, **options)
     terminal.notes(answer.data.notes)
-    frame = answer.summary
-    whole = {
-        "total": answer.formula,
-        "by": by,
-        "within": groups.within,
-        "kind": "observed exact, others sampled",
-        "draws": answer.before.size,
-        "seed": answer.seed,
-        "data": about_data(answer.data),
-        "notes": [ABOUT],
-    }
+    asked = {"total": answer.formula, "by": by, "within": groups.within}
+    how = {"kind": "observed exact, others sampled", "draws": answer.before.size, "notes": [ABOUT]}
     draw = shown.drawn(lambda: plot_due_to(answer), plot)
-    shown.answer(frame, whole, _show, plot=draw)
+    shown.answer(answer.summary, about_answer(answer, "seed", **asked, **how), _show, plot=draw)
 
 
 def _of_total(

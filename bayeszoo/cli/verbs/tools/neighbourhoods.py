@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from bayeszoo.answers.latent.assign import assign
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
-from bayeszoo.cli.answers import ANSWER, AnswerOptions, Show, about_data, of_data
+from bayeszoo.cli.answers import ANSWER, AnswerOptions, Show, about_answer, of_data
 from bayeszoo.data.table.read import read_table
 from bayeszoo.data.table.table import to_reals
 from bayeszoo.foundation.named import Document
@@ -47,9 +47,7 @@ def density_command(
     """
     shown.probe(plot)
     answer = density(data, standardize=standardize, **table.of_reading())
-    whole: dict[str, Any] = {"kind": answer.kind, "data": about_data(answer.data), "about": ABOUT}
-    if "class" in answer.data:
-        whole["errors"] = answer.errors
+    whole = about_answer(answer, "kind", *["errors"] * ("class" in answer.data), about=ABOUT)
     _answer(shown, answer, whole, _show_density, new=new, plot=shown.drawn(lambda: plot_density(answer), plot))
 
 
@@ -102,7 +100,7 @@ def knn_command(
     """
     shown.probe(plot)
     answer = knn(data, most=most, standardize=standardize, **table.of_reading())
-    whole = {"kind": answer.kind, "data": about_data(answer.data), "about": PSEUDO}
+    whole = about_answer(answer, "kind", about=PSEUDO)
     _answer(shown, answer, whole, _show_knn, new=new, plot=shown.drawn(lambda: plot_neighbours(answer), plot))
 
 
@@ -144,8 +142,7 @@ def kmeans_command(
         components = 2 if assigned is None else sum(str(name).startswith("p[") for name in assigned)
     answer = kmeans(data, components, sequential=sequential, seed=seed, **table.of_reading())
     terminal.notes(answer.data.notes)
-    whole: dict[str, Any] = {"kind": "baseline", "objective": answer.objective, "seed": answer.seed}
-    whole |= {"data": about_data(answer.data)}
+    whole = about_answer(answer, "objective", "seed", kind="baseline")
     frame = answer.summary
     if assigned is not None:
         whole |= {"apart": answer.apart(assigned), "compared": int(assigned["component"].notna().sum())}

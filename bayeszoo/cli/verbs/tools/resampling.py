@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
-from bayeszoo.cli.answers import ANSWER, DRAWS, AnswerOptions, DrawsOptions, about_data, of_data
+from bayeszoo.cli.answers import ANSWER, DRAWS, AnswerOptions, DrawsOptions, about_answer, of_data
 from bayeszoo.data.table.table import escaped
 from bayeszoo.foundation.named import Document
 from bayeszoo.model import find as zoo
@@ -59,14 +59,7 @@ def bootstrap_command(
         return _of_model(model, data, draws, seed, shown, table)
     answer = bootstrap(data, functional, weights=weights, draws=draws, seed=seed, **table.of_reading())
     terminal.notes(answer.data.notes)
-    whole = {
-        "kind": answer.kind,
-        "weights": weights,
-        "draws": len(answer.draws),
-        "seed": answer.seed,
-        "data": about_data(answer.data),
-        "notes": answer.notes,
-    }
+    whole = about_answer(answer, "kind", "seed", "notes", weights=weights, draws=len(answer.draws))
     shown.answer(answer.summary, whole, _show, _drawn(answer))
 
 
@@ -74,8 +67,7 @@ def _of_model(name: str, data: Any, draws: int, seed: int | None, shown: DrawsOp
     """Resample rows and print the spread of a model's estimate."""
     kind = zoo.find(name)
     answer = bootstrap_mle(kind, table.read(kind, data), draws=draws, seed=seed)
-    whole = {"model": kind.name, "kind": "sampled", "draws": draws, "seed": answer.seed}
-    whole |= {"data": about_data(answer.data), "notes": [OF_RESAMPLES]}
+    whole = about_answer(answer, "seed", model=kind.name, kind="sampled", draws=draws, notes=[OF_RESAMPLES])
     shown.answer(answer.summary, whole, _show_of_model)
 
 
@@ -112,15 +104,7 @@ def bayesbag_command(
     require_conjugate(model)
     rows = table.read(model, data)
     bag = bayesbag(prior.model(model, rows), rows, size=size, resamples=resamples, seed=seed)
-    whole = {
-        "model": str(bag.model),
-        "kind": bag.kind,
-        "size": bag.size,
-        "observations": bag.observations,
-        "seed": bag.seed,
-        "data": about_data(bag.data),
-        "notes": bag.notes,
-    }
+    whole = about_answer(bag, "kind", "size", "observations", "seed", "notes", model=str(bag.model))
     shown.answer(bag.summary, whole, _show_bag)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bayeszoo.answers.latent.complete import complete
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
-from bayeszoo.cli.answers import ANSWER, AnswerOptions, about_data, of_data
+from bayeszoo.cli.answers import ANSWER, AnswerOptions, about_answer, of_data
 from bayeszoo.cli.groups import by_group
 from bayeszoo.foundation.named import Document
 from bayeszoo.report.text.numbers import number
@@ -43,14 +43,8 @@ def trees_command(
     shown.probe()
     answer = trees(data, alpha=alpha, **table.of_reading())
     terminal.notes(answer.data.notes)
-    whole = {
-        "kind": "exact",
-        "alpha": alpha,
-        "tree": answer.tree,
-        "tree_probability": answer.tree_probability,
-        **{name: getattr(answer, name) for name in _EVIDENCES.values()},
-        "data": about_data(answer.data),
-    }
+    names = ("tree", "tree_probability", *_EVIDENCES.values())
+    whole = about_answer(answer, *names, kind="exact", alpha=alpha)
     shown.answer(answer.summary, whole, _show)
 
 

@@ -222,7 +222,7 @@ class GroupTrials(Groups):
         absent = [SUCCESSES if role == self.name else TRIALS for role, name in columns.items() if not name]
         if absent:
             hint = f"name the column of {absent[0]} with --{absent[0]}"
-            raise InputError(table.described, "bad_group_column", hint=hint)
+            raise InputError(str(table), "bad_group_column", hint=hint)
         return self._of_counts(request, {role: table[str(name)] for role, name in columns.items()})
 
     def _of_counts(self, request: Request, columns: dict[str, Column]) -> Parsed:

@@ -154,4 +154,4 @@ def _chosen(request: Request, role: str, name: str, held: Mapping[str, str]) -> 
     if len(remaining) == 1:
         return table[remaining[0]]
     hint = f"name the column of the {role} with --{_OPTIONS[role]}"
-    raise InputError(table.described, "bad_group_column", hint=hint)
+    raise InputError(str(table), "bad_group_column", hint=hint)

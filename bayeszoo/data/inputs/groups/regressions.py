@@ -50,7 +50,7 @@ class WithGroups(WithFeatures):
         options = {GROUP: GROUP, **options} if GROUP in table.columns else options
         if GROUP not in options:
             hint = f"name the column of the group of each row with --{GROUP}"
-            raise InputError(table.described, "bad_group_column", hint=hint)
+            raise InputError(str(table), "bad_group_column", hint=hint)
         return options
 
     def _features_of(self, table: Table, target: str | None, options: Options) -> list[str]:

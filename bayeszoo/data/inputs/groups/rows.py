@@ -116,7 +116,7 @@ def named_by(request: Request, held: Mapping[str, str]) -> Naming:
 def said_to_be_named(request: Request, hint: str) -> Naming:
     """Return the column that names the groups of several rows, by its option or by its name; refuse others."""
     if GROUP not in request.options and GROUP not in request.table.columns:
-        raise InputError(request.table.described, "bad_group_column", hint=hint)
+        raise InputError(str(request.table), "bad_group_column", hint=hint)
     return named_by(request, {})
 
 

@@ -66,7 +66,7 @@ class Labelled(Mixed):
     def _parse(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed:
         target = options.get("target", self.name)
         if target not in table.columns and "target" not in options:
-            problem = f"{table.described} and none called {shown(target)}"
+            problem = f"{table} and none called {shown(target)}"
             raise InputError(problem, "missing_column", hint="name the column of the class with --target")
         table[target]  # or there is no such column
         return self._from_columns(table, self._kinds(table, options, target), missing, like, options, target)

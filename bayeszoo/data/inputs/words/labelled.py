@@ -106,7 +106,7 @@ class LabelledDocuments(Bags):
     def _parse(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed:
         target = options.get("target", self.name)
         if target not in table.columns and "target" not in options:
-            problem = f"{table.described} and none called {shown(target)}"
+            problem = f"{table} and none called {shown(target)}"
             raise InputError(problem, "missing_column", hint="name the column of the class with --target")
         return self._documents(table, missing, options, None, {self.name: table[target]})
 
