@@ -69,7 +69,7 @@ def test_the_plane_keeps_distances_within_classes(iris, kind, classes, features)
     data = some(iris, classes, features)
     tree = bz.fit(DISCRIMINANT.weak(data).replaced(covariance=kind), data, "map")
     params = {name: values.to_numpy()[0, 0] for name, values in tree["posterior"].data_vars.items()}
-    plane = Plane(DISCRIMINANT(covariance=kind), params, data["reals"])
+    plane = Plane(kind, params, data["reals"])
     assert plane.decides == (features == 2 or kind == "tied")
     points = np.array([[0.0, 0.0], [1.0, -2.0]])
     np.testing.assert_allclose(plane.seen(plane.lifted(points)), points, atol=1e-9)
@@ -92,7 +92,7 @@ def test_the_boundary_is_where_scikit_learn_decides_otherwise(iris):
     """Along each line that is drawn, the two most probable classes are equally so by scikit-learn."""
     tree = bz.fit(DISCRIMINANT(covariance="tied"), iris, "mle")
     params = {name: values.to_numpy()[0, 0] for name, values in tree["posterior"].data_vars.items()}
-    plane = Plane(DISCRIMINANT(covariance="tied"), params, iris["reals"])
+    plane = Plane("tied", params, iris["reals"])
     theirs = LinearDiscriminantAnalysis().fit(iris["reals"], iris["y"])
     for lines in bz.plot_discriminants(tree).axes[0].collections:
         vertices = np.concatenate([path.vertices for path in lines.get_paths()])

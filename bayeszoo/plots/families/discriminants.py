@@ -10,7 +10,7 @@ import scipy
 from bayeszoo.data.inputs.mixed.rows import Mixed
 from bayeszoo.errors import InputError
 from bayeszoo.families.classes.discriminants import discriminants
-from bayeszoo.families.classes.gaussian import GaussianFeatures
+from bayeszoo.model.base import fields_of
 from bayeszoo.model.capabilities import Classifies
 from bayeszoo.model.views import View
 from bayeszoo.plots.style import COLOURS, panels, short
@@ -58,14 +58,14 @@ def plot_discriminants(tree: xr.DataTree) -> Figure:
         When the fit failed its gate.
     """
     fit = require_shown(Fit(tree), "pictures of it")
-    model = fit.model
-    if not isinstance(model, GaussianFeatures):
+    if View.DISCRIMINANTS not in fit.model.views():
         hint = "give a fit of gaussian_discriminant"
-        raise InputError(f"{model.name} has no Gaussian features in classes", "no_capability", hint=hint)
+        raise InputError(f"{fit.model.name} has no Gaussian features in classes", "no_capability", hint=hint)
     if not can_be_drawn(fit):
         raise InputError("a plane needs two features and two classes", "too_few_columns")
     draws, rows = fit.pooled(), np.asarray(fit.data["reals"])
-    plane = Plane(model, {name: values.mean(axis=0) for name, values in draws.items()}, rows)
+    structure = str(fields_of(fit.model)["covariance"])
+    plane = Plane(structure, {name: values.mean(axis=0) for name, values in draws.items()}, rows)
     figure, (panel,) = panels(1, 6.4, 4.8)
     figure.suptitle(f"{tree.attrs['model']}, {tree.attrs['method']} ({tree.attrs['kind']})", fontsize="medium")
     _draw_classes(panel, plane, plane.seen(rows), np.asarray(fit.data["y"]), fit.data["class"])
@@ -77,13 +77,16 @@ def plot_discriminants(tree: xr.DataTree) -> Figure:
 
 
 class Plane:
-    """The first two discriminant coordinates of K classes at ``params``, whose origin is the mean of the classes."""
+    """The first two discriminant coordinates of K classes at ``params``, whose origin is the mean of the classes.
 
-    def __init__(self, model: GaussianFeatures, params: dict[str, np.ndarray], rows: np.ndarray) -> None:
+    ``structure`` is that of the covariances, such as "tied".
+    """
+
+    def __init__(self, structure: str, params: dict[str, np.ndarray], rows: np.ndarray) -> None:
         self.params = params
         K, D = params["means"].shape
         shares = params["shares"] / params["shares"].sum()
-        matrices = np.broadcast_to(_matrices(model, params, D), (K, D, D))
+        matrices = np.broadcast_to(_matrices(structure, params, D), (K, D, D))
         within = np.einsum("k,kij->ij", shares, matrices)
         self.origin = shares @ params["means"]
         axes = discriminants(shares, params["means"], within).axes[:, :2]
@@ -92,7 +95,7 @@ class Plane:
         axes = axes * np.where(axes[np.argmax(np.abs(axes), axis=0), [0, 1]] < 0, -1.0, 1.0)  # signs are arbitrary
         self._axes, self._lift = axes, within @ axes
         self.means, self.covariances = self.seen(params["means"]), axes.T @ matrices @ axes
-        self.decides = D == 2 or (model.covariance == "tied" and K <= 3)
+        self.decides = D == 2 or (structure == "tied" and K <= 3)
 
     def seen(self, rows: np.ndarray) -> np.ndarray:
         """Return the coordinates (n, 2) of rows (n, D)."""
@@ -103,12 +106,12 @@ class Plane:
         return np.asarray(self.origin + points @ self._lift.T)
 
 
-def _matrices(model: GaussianFeatures, params: dict[str, np.ndarray], columns: int) -> np.ndarray:
+def _matrices(structure: str, params: dict[str, np.ndarray], columns: int) -> np.ndarray:
     """Return covariances as matrices, (D, D) or (K, D, D)."""
     values = params["covariances"]
-    if model.covariance == "diagonal":
+    if structure == "diagonal":
         return np.asarray(values[..., None] * np.eye(columns))
-    return np.asarray(values[:, None, None] * np.eye(columns) if model.covariance == "spherical" else values)
+    return np.asarray(values[:, None, None] * np.eye(columns) if structure == "spherical" else values)
 
 
 def _next_axis(first: np.ndarray, within: np.ndarray, rows: np.ndarray) -> np.ndarray:
