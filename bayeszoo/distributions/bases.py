@@ -39,6 +39,10 @@ class OfIndicators(ByVariance):
         p = self.mean()
         return np.asarray(p * (1 - p))
 
+    def support(self) -> tuple[float, float]:
+        """Return the ends of the support."""
+        return 0.0, 1.0
+
     def cdf(self, k: npt.ArrayLike) -> np.ndarray:
         """Return the probability that each indicator is at most ``k``."""
         k = np.asarray(k, dtype=np.float64)
@@ -73,6 +77,11 @@ class ByMarginals:
     def std(self) -> np.ndarray:
         """Return the standard deviation of each entry; as SciPy returns it if undefined."""
         return np.asarray(self._marginals.std())
+
+    def support(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the ends of the support of each entry."""
+        low, high = self._marginals.support()
+        return np.asarray(low), np.asarray(high)
 
     def cdf(self, k: npt.ArrayLike) -> np.ndarray:
         """Return P(entry <= k) for each entry."""

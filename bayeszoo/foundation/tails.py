@@ -57,10 +57,21 @@ def moments(means: np.ndarray, variances: np.ndarray | None = None, *, independe
     variances = None if variances is None else np.where(is_finite, variances, 0.0)
     shapes = _shapes(means, variances)
     is_reliable = {name: is_finite & (shape < LIMITS[name]) for name, shape in shapes.items()}
-    raw = _unjudged(means, variances, independent)
+    raw = unjudged(means, variances, independent)
     reliable = {name: np.where(is_reliable[name], unit * values, np.nan) for name, values in raw.items()}
     withheld = np.where(is_finite, reasons(is_reliable, _of_draws), reasons(is_reliable, lambda _: TOO_LARGE))
     return Moments(**reliable, withheld=withheld)
+
+
+def unjudged(means: np.ndarray, variances: np.ndarray | None, independent: bool) -> dict[str, np.ndarray]:
+    """Return mean and sd by the laws of total expectation and variance, and their errors."""
+    mean, draws = means.mean(axis=(0, 1)), means.shape[0] * means.shape[1]
+    squares = np.square(means - mean)
+    squares = squares * (draws / max(draws - 1, 1)) if variances is None else squares + variances
+    sd = np.sqrt(squares.mean(axis=(0, 1)))
+    mcse = diagnostics.mcse_of_independent if independent else diagnostics.mcse
+    with np.errstate(divide="ignore", invalid="ignore"):  # of constant draws
+        return {"mean": mean, "sd": sd, "mcse_mean": mcse(means), "mcse_sd": mcse(squares) / (2 * sd)}
 
 
 def existing(by_draws: Moments, below: float) -> Moments:
@@ -75,17 +86,6 @@ def existing(by_draws: Moments, below: float) -> Moments:
     texts = [f"{reason}; {by_tails}" if by_tails else reason for by_tails in of_draws.ravel()]
     withheld = np.array(texts, dtype=object).reshape(by_draws.mean.shape)
     return by_draws._replace(**{name: np.full(by_draws.mean.shape, np.nan) for name in missing}, withheld=withheld)
-
-
-def _unjudged(means: np.ndarray, variances: np.ndarray | None, independent: bool) -> dict[str, np.ndarray]:
-    """Return mean and sd by the laws of total expectation and variance, and their errors."""
-    mean, draws = means.mean(axis=(0, 1)), means.shape[0] * means.shape[1]
-    squares = np.square(means - mean)
-    squares = squares * (draws / max(draws - 1, 1)) if variances is None else squares + variances
-    sd = np.sqrt(squares.mean(axis=(0, 1)))
-    mcse = diagnostics.mcse_of_independent if independent else diagnostics.mcse
-    with np.errstate(divide="ignore", invalid="ignore"):  # of constant draws
-        return {"mean": mean, "sd": sd, "mcse_mean": mcse(means), "mcse_sd": mcse(squares) / (2 * sd)}
 
 
 def _shapes(means: np.ndarray, variances: np.ndarray | None) -> dict[str, np.ndarray]:

@@ -206,18 +206,21 @@ def _judged(fit: Fit, own: Decisions, reference: Decisions, losses: np.ndarray) 
     with np.errstate(invalid="ignore", divide="ignore"):
         sds = [np.sqrt(np.maximum(decisions.p * (1 - decisions.p), 0.0)) for decisions in (own, reference)]
         mean, ratio = (own.p - reference.p) / sds[1], sds[0] / sds[1]
-    agrees = limits.moments_agree((own.p, sds[0]), (reference.p, sds[1])).all(axis=1)
+    is_within_error = np.abs(own.p - reference.p) <= own.mcse
+    agrees = (limits.moments_agree((own.p, sds[0]), (reference.p, sds[1])) | is_within_error).all(axis=1)
     agrees &= (own.action == reference.action) | ~own.settled
     losses_of_action = losses[:, own.action].T  # the loss if each class is true, (rows, K)
     true_loss = np.sum(reference.p * losses_of_action, axis=1)
     spread = np.sqrt(np.sum(reference.p * np.square(losses_of_action - true_loss[:, None]), axis=1))
-    agrees &= ~(np.abs(own.expected_loss - true_loss) > limits.mean * spread + _ROUNDING * np.abs(losses).max())
+    most = np.fmax(limits.mean * spread + _ROUNDING * np.abs(losses).max(), own.mcse_expected_loss)
+    agrees &= ~(np.abs(own.expected_loss - true_loss) > most)
     is_scored = np.isfinite(reference.log_p) & np.isfinite(own.log_p)
     agrees &= (limits.logs_agree(own.log_p, reference.log_p) | ~is_scored).all(axis=1)
     shown = np.where(own.is_known, agrees & reference.is_known, True)  # other rows are withheld already
     if not (shown & own.is_known).any():
         refuse(fit, _ANSWER)
-    return Agreement(shown, line_of(shown, np.abs(mean).max(axis=1), ratio.min(axis=1), limits))
+    far, least = (np.where(is_within_error, same, gap) for same, gap in ((0.0, np.abs(mean)), (1.0, ratio)))
+    return Agreement(shown, line_of(shown, far.max(axis=1), least.min(axis=1), limits))
 
 
 def _densities(model: Classifies, decisions: Decisions) -> np.ndarray:
