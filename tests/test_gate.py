@@ -242,6 +242,12 @@ def test_the_worst_check_decides_and_none_is_not_ok():
     assert str(unmade) == "a figure not checked (must be <= 1; for a reason)"
 
 
+def test_a_figure_that_misses_its_limit_by_little_has_the_digits_that_tell_them_apart():
+    assert str(at_most("a figure", 0.100004, 0.1)) == "a figure 0.100004 (must be <= 0.1)"
+    assert str(at_least("a figure", 0.9 - 1e-9, 0.9)) == "a figure 0.899999999 (must be >= 0.9)"
+    assert str(at_most("a figure", 0.1, 0.1)) == "a figure 0.1 (must be <= 0.1)"
+
+
 def test_a_k_hat_that_cannot_be_computed_is_a_caveat_for_the_reason_alone():
     assert verdict(unmeasured_checks({"k_hat": None, "k_hat_withheld": "of many"}, "too large")) == "caution"
     assert verdict(unmeasured_checks({"k_hat": None}, "too large")) == "failed"

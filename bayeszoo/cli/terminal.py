@@ -337,10 +337,7 @@ def show_comparison(frame: pd.DataFrame, digits: int | None = None) -> None:
 
 def show_scorecard(checks: Iterable[Check], title: str) -> None:
     """Print the contract's checks with their figures."""
-    rows = [
-        ("ok" if c.passed else "FAILED", c.name, "not checked" if c.value is None else f"{c.value:.3g}", c.limit)
-        for c in checks
-    ]
+    rows = [("ok" if c.passed else "FAILED", c.name, c.figure(3), c.limit) for c in checks]
     show_table(["", "check", "figure", "must be"], rows, title, words=["check"])
 
 

@@ -43,6 +43,8 @@ bias that no other check sees (Betancourt 2017, section 6.2). Stan calls a few o
 DEEP = "tree_depth"
 SLOW = "which costs time, and shows in the effective sample size"
 """Caveat of transitions at the largest tree depth: Stan's guide to its warnings calls them a matter of efficiency."""
+MAX_DIGITS = 17
+"""Significant digits that tell two numbers apart."""
 MAX_K_HAT = 0.7
 """Pareto shape above which importance weights have no usable variance (Vehtari et al. 2024)."""
 MAX_MEAN_GAP, SHOWN_MEAN_GAP = 0.1, 0.5
@@ -139,9 +141,17 @@ class Check:
         """Return the check; if it has not passed, as a caveat with this reason."""
         return self if self.passed else replace(self, caveat=why)
 
+    def figure(self, digits: int) -> str:
+        """Return the value to ``digits`` significant digits, or as many as tell it from a limit that it misses."""
+        if self.value is None:
+            return "not checked"
+        while not self.passed and digits < MAX_DIGITS and f"{self.value:.{digits}g}" == self.limit.split()[-1]:
+            digits += 1
+        return f"{self.value:.{digits}g}"
+
     def __str__(self) -> str:
-        figure = "not checked" if self.value is None else f"{self.value:.4g}"
-        return f"{check_names.plain(self.name)} {figure} (must be {self.limit}{'; ' * bool(self.caveat)}{self.caveat})"
+        why = f"; {self.caveat}" if self.caveat else ""
+        return f"{check_names.plain(self.name)} {self.figure(4)} (must be {self.limit}{why})"
 
 
 def at_most(name: str, value: float | None, limit: float, shown: float = -math.inf) -> Check:

@@ -274,7 +274,16 @@ def _array(name: str, values: object) -> np.ndarray:
     is_wide = series.dtype in (nw.Int128, nw.UInt128) or isinstance(series.dtype, nw.Decimal)
     if is_wide or (series.dtype.is_integer() and series.null_count()):
         return _packed(name, series.to_list(), object)  # as floats, integers above 2**53 would change
-    return series.to_numpy()
+    return _clock(series) if getattr(series.dtype, "time_zone", None) else series.to_numpy()
+
+
+def _clock(series: Any) -> np.ndarray:
+    """Return times with a zone by its clock if this shows one time of day, else in UTC, as text with Z."""
+    local = series.dt.replace_time_zone(None).to_numpy()
+    if len(np.unique(local - local.astype("datetime64[D]"))) < 2:
+        return np.asarray(local)
+    moments = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None).to_numpy()
+    return np.array([None if np.isnat(moment) else f"{moment.astype('datetime64[s]')}Z" for moment in moments], object)
 
 
 def _packed(name: str, values: object, dtype: type | None) -> np.ndarray:

@@ -50,9 +50,9 @@ DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.tim
 
 
 def shown(value: object) -> str:
-    """Quote a user's value for a message: numbers bare; text in quotes, escaped, at most 40 characters."""
+    """Quote a user's value for a message: numbers and dates bare; text in quotes, escaped, at most 40 characters."""
     value = value.item() if isinstance(value, np.generic) else value
-    text = value if isinstance(value, str) else repr(value)
+    text = str(value).removesuffix(" 00:00:00") if isinstance(value, (str, *DATES)) else repr(value)
     text = text if len(text) <= 40 else text[:37] + "..."
     return repr(text) if isinstance(value, str) else escaped(text)
 
