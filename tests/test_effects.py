@@ -123,13 +123,13 @@ def test_the_answer_of_a_regression_is_its_slopes_effects_and_share(linear):
 def test_a_name_of_two_meanings_is_not_overlaid(linear):
     data = Fit(linear).data
     ridge = bz.fit(bz.find("ridge").weak(data), data, "exact", seed=1)
-    assert drawable.that_have(fits := [Fit(linear), Fit(ridge)], ["w[age]"]) == fits
+    assert drawable.with_quantities(fits := [Fit(linear), Fit(ridge)], ["w[age]"]) == fits
     y = [1.2, 0.3, 2.2, 1.9, 0.7, 1.1, 1.6, 0.2, 2.4, 1.0]
     gauss = bz.fit(bz.find("normal_gamma")(), y, "exact", seed=1)
     student, known = gauss.copy(), bz.fit(bz.find("gaussian_mean")(), y, "exact", seed=1)
     student.attrs |= {"model": "student_t", "fields": "{}"}  # whose sigma is a scale
-    assert drawable.that_have(fits := [Fit(gauss), Fit(student)], ["sigma"]) == fits[:1]
-    assert drawable.that_have(fits := [Fit(gauss), Fit(known)], ["mu"]) == fits
+    assert drawable.with_quantities(fits := [Fit(gauss), Fit(student)], ["sigma"]) == fits[:1]
+    assert drawable.with_quantities(fits := [Fit(gauss), Fit(known)], ["mu"]) == fits
 
 
 @pytest.fixture(scope="module")

@@ -53,7 +53,7 @@ def has_group_estimates(model: Model) -> bool:
     return View.GROUPS in model.views()
 
 
-def _of_groups(model: Model) -> list[str]:
+def _group_parameters(model: Model) -> list[str]:
     return [name for name, axes in model.dims.items() if axes == (GROUP,)]
 
 
@@ -112,7 +112,7 @@ def group_estimates(tree: xr.DataTree) -> pd.DataFrame:
 
 
 def _estimated(fit: Fit) -> pd.DataFrame:
-    (name,), (size, sizes) = _of_groups(fit.model), sizes_of_groups(fit)
+    (name,), (size, sizes) = _group_parameters(fit.model), sizes_of_groups(fit)
     summary, theta = summaries_of(fit, [name])[name], fit.draws()[name]
     nothing = np.full(theta.shape[2], np.nan)
     columns = {size: sizes, **_unpooled(fit)}

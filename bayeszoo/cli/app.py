@@ -149,7 +149,7 @@ def _run(arguments: list[str], debug: bool) -> int:
 
 
 def _wrong_use(error: CycloptsError) -> str:
-    """Say what is wrong with a command line; an option or command of another tool is answered by its name here."""
+    """Return the error of a command line; for an option or command of another tool also its name in bayeszoo."""
     said, word = str(error).strip(), ""
     if isinstance(error, UnknownOptionError):
         word = error.token.keyword or error.token.value

@@ -34,7 +34,7 @@ def by_group(command: Callable[..., int | None], reads: HasInputs | None = None)
     def run(*words: object, **options: object) -> int | None:
         bound = signature(command).bind(*words, **options)
         arguments = bound.arguments
-        by, groups = _of_fit(arguments) if "fit_file" in arguments else _of_table(arguments, reads)
+        by, groups = _groups_of_fit(arguments) if "fit_file" in arguments else _groups_of_table(arguments, reads)
         if not groups:
             return command(*bound.args, **bound.kwargs)
         for name in ("plot", "report"):
@@ -47,12 +47,12 @@ def by_group(command: Callable[..., int | None], reads: HasInputs | None = None)
             return command(*bound.args, **bound.kwargs) or 0
 
         shown = arguments.get("shown", AnswerOptions(as_json=arguments.get("as_json", False)))
-        return _each(of_group, by, groups, shown)
+        return _run_each(of_group, by, groups, shown)
 
     return run
 
 
-def _of_fit(arguments: Changes) -> tuple[str, dict[str, Changes]]:
+def _groups_of_fit(arguments: Changes) -> tuple[str, dict[str, Changes]]:
     """Load the fit that a command names, and return the fits by group in it; nothing for a single fit."""
     if arguments.get("fields", opt.FIELDS).sets is not None:  # a model whose parameters are all known
         return "", {}
@@ -68,7 +68,7 @@ def _of_fit(arguments: Changes) -> tuple[str, dict[str, Changes]]:
     }
 
 
-def _of_table(arguments: Changes, reads: HasInputs | None) -> tuple[str, dict[str, Changes]]:
+def _groups_of_table(arguments: Changes, reads: HasInputs | None) -> tuple[str, dict[str, Changes]]:
     """Read the table of a command by groups, and return the rows of each; nothing without ``by``."""
     by = arguments.pop("by", None)
     if by is None:
@@ -92,7 +92,7 @@ def _rows(part: Data, whole: Data, is_first: bool) -> opt.RowsOfGroup:
     return opt.RowsOfGroup(**{**about, "notes": ()}, whole=whole, is_first=is_first)
 
 
-def _each(
+def _run_each(
     run: Callable[[Changes], int],
     by: str,
     groups: dict[str, Changes],

@@ -331,7 +331,7 @@ class PriorOptions(FieldOptions):
     def model(self, model: type[Model], data: Data, which: str = "the data") -> Model:
         """Make the model for the data, or for a file whose first rows they are; ``which`` names these rows in notes."""
         chosen = self.fields(model)
-        if not _is_said(data):
+        if not _is_noted(data):
             note_unchecked(model)
         declared = model(**chosen) if self.prior == "textbook" else weak(model, chosen, data, which)
         parts = [item.partition("]=") for item in self.priors or [] if item.startswith(_WEIGHT)]
@@ -353,7 +353,7 @@ class RowsOfGroup(Data):
     is_first: bool = field(kw_only=True)
 
 
-def _is_said(data: Data) -> bool:
+def _is_noted(data: Data) -> bool:
     """Return whether the notes about the whole table were printed with its first group."""
     return isinstance(data, RowsOfGroup) and not data.is_first
 
@@ -367,7 +367,7 @@ def note_unchecked(kind: type[Model]) -> None:
 def weak(kind: type[Model], chosen: dict[str, Any], data: Data, which: str = "the data", named: bool = False) -> Model:
     """Make a model with some fields set, and note that others are scaled to the data; if `named`, of which model."""
     model = kind.weak_given(data.whole if isinstance(data, RowsOfGroup) else data, chosen)
-    if chosen_by_data(model, chosen) and not _is_said(data):
+    if chosen_by_data(model, chosen) and not _is_noted(data):
         subject = f"{model}: the prior is" if named else "priors are"
         terminal.note(f"{subject} scaled to {which}, and so is the log evidence")
     return model

@@ -71,8 +71,8 @@ def fitted(tree: xr.DataTree, output: Path | None, overwrite: bool) -> Path | No
     if output is None:
         return None
     if tree.attrs.get("status") == "interrupted":
-        return said(files.save(tree, files.partial_of(output), overwrite=True))
-    return said(files.save(tree, output, overwrite))
+        return wrote(files.save(tree, files.partial_of(output), overwrite=True))
+    return wrote(files.save(tree, output, overwrite))
 
 
 def load(fit_file: Any, single: bool = False) -> xr.DataTree:
@@ -129,11 +129,11 @@ def write(frame: pd.DataFrame, output: Path | None, overwrite: bool) -> Path | N
         writing.write_bytes(plain.to_parquet(index=False), output, overwrite)
     else:
         writing.write_text(as_csv(frame), output, overwrite)
-    return said(output)
+    return wrote(output)
 
 
-def said(path: Path) -> Path:
-    """Say that a file was written, and return it."""
+def wrote(path: Path) -> Path:
+    """Print the name of a file that was written, and return it."""
     terminal.note(f"wrote {path}")
     return path
 
@@ -198,7 +198,7 @@ def _in_type(column: Column) -> Any:
 
 def draw(make: Callable[[], Figure], plot: Path | None, overwrite: bool) -> Path | None:
     """Draw and write the picture, and return its path; None where no file is asked for."""
-    return None if plot is None else said(writing.write_figure(make(), plot, overwrite))
+    return None if plot is None else wrote(writing.write_figure(make(), plot, overwrite))
 
 
 def at_once(write_file: Writer) -> Writer:
@@ -321,7 +321,7 @@ def _written(frame: pd.DataFrame, name: str, digits: int | None) -> list[str]:
     return [unsure[i] if is_unsure.iloc[i] else written[i] for i in range(len(frame))]
 
 
-def note_more(count: int, noun: str = "rows") -> None:
+def note_more(count: int, noun: str) -> None:
     """Say how to see the rows that are not printed."""
     if count > MAX_ROWS:
         terminal.out().print(f"The first {MAX_ROWS} of {count} {noun}; all of them: --json or -o.")

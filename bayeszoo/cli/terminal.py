@@ -118,7 +118,7 @@ def notes(lines: Iterable[str]) -> None:
 
 
 class TerminalReporter(Reporter):
-    """Shows a bar on a terminal; elsewhere a line for each long phase, and the progress every five seconds."""
+    """Progress on stderr: a bar on a terminal, elsewhere a line for each long phase and one every five seconds."""
 
     def __init__(self) -> None:
         self._bar: Progress | None = None
@@ -253,7 +253,7 @@ def _total(widths: Iterable[int]) -> int:
 
 
 def _least(texts: Sequence[str], letters: int, longest: int) -> int:
-    """Return the width that a column needs, its head first.
+    """Return the width that a column needs; the first of its texts is the head.
 
     Only text of more than ``letters`` is folded, and no word but one of more than ``longest`` is cut.
     """
@@ -328,7 +328,7 @@ def judged(document: Document, noun: str = "checks") -> str:
     return f"status {document['status']}: {verdicts.count(worst)} of {len(checks)} {noun} {_OUTCOMES[worst]}"
 
 
-def show_comparison(frame: pd.DataFrame, digits: int | None = None) -> None:
+def show_comparison(frame: pd.DataFrame, digits: int | None) -> None:
     """Print a comparison as three tables: estimates, evidence, and prediction and cost."""
     for title, columns, cells, words in comparison_tables(frame, digits):
         show_table(columns, cells, title, words, _SPARE_COMPARED)

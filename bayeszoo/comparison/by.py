@@ -267,9 +267,11 @@ def contrasts(tree: xr.DataTree, against: str | None = None, *, rope: float | No
     reasons = [f"{label}: {failures_of(fit)[0]}" for label, fit in fits.items() if not fit.is_shown]
     if reasons and against == BEST:
         reasons.append(f"{BEST}: unknown while groups are withheld")
-    hidden = [f"{name}: components of different groups are not the same ones" for name in _of_components(fits[first])]
+    hidden = [
+        f"{name}: components of different groups are not the same ones" for name in _of_each_component(fits[first])
+    ]
     relabelled = dict.fromkeys(
-        name for pair in pairs if BEST not in pair for name in _of_other_labels(*(fits[label] for label in pair))
+        name for pair in pairs if BEST not in pair for name in _with_other_labels(*(fits[label] for label in pair))
     )
     hidden += [f"{name}: its labels differ between groups" for name in relabelled]
     rows = [row for pair in pairs for row in _contrasted(fits, *pair, rope)]
@@ -278,7 +280,7 @@ def contrasts(tree: xr.DataTree, against: str | None = None, *, rope: float | No
     return frame
 
 
-def _of_other_labels(first: Fit, second: Fit) -> list[str]:
+def _with_other_labels(first: Fit, second: Fit) -> list[str]:
     """Name the quantities of both fits whose labels differ, so that their entries cannot be compared."""
     variables, others = (fit.tree["posterior"].data_vars for fit in (first, second))
     pairs = [(name, variables[name], others[name]) for name in variables if name in others]
@@ -289,7 +291,7 @@ def _of_other_labels(first: Fit, second: Fit) -> list[str]:
     ]
 
 
-def _of_components(fit: Fit) -> list[str]:
+def _of_each_component(fit: Fit) -> list[str]:
     """Name the quantities with an entry for each component, whose labels are arbitrary."""
     axis = exchangeable_axis(fit.model)
     return [str(name) for name, values in fit.tree["posterior"].data_vars.items() if axis in values.dims]
@@ -301,7 +303,10 @@ def _contrasted(fits: Mapping[str, Fit], group: str, against: str, rope: float |
     compared = [fits[group], *others]
     if not all(fit.is_shown for fit in compared):
         return
-    hidden = {*_of_components(compared[0]), *(name for fit in others for name in _of_other_labels(compared[0], fit))}
+    hidden = {
+        *_of_each_component(compared[0]),
+        *(name for fit in others for name in _with_other_labels(compared[0], fit)),
+    }
     draws = [fit.draws() for fit in compared]
     for name in (name for name in draws[0] if all(name in of_fit for of_fit in draws[1:]) and name not in hidden):
         are_positive = _are_positive(fits.values(), name, draws[0][name].shape[2:])

@@ -110,7 +110,7 @@ def _probability(name: str, is_true: np.ndarray, difference: np.ndarray) -> dict
 
 
 def of_points(first: np.ndarray, second: np.ndarray) -> dict[str, np.ndarray]:
-    """Compare point estimates, which give no probabilities, intervals or losses."""
+    """Compare point estimates; probabilities, intervals and losses are NaN."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where((first > 0) & (second > 0), second / first, np.nan)
     return dict.fromkeys((*COLUMNS, *OF_ROPE, *SPREAD), np.full(np.shape(first), np.nan)) | {"ratio": ratio}

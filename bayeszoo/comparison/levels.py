@@ -130,7 +130,7 @@ def _mean(fit: Fit) -> np.ndarray:
 
 
 def _notes(frame: pd.DataFrame, features: Mapping[str, Feature]) -> list[str]:
-    """Return a note for each feature of which not all pairs of levels are compared."""
+    """Return a note for each feature whose levels are not all compared pairwise."""
     counts = {name: len(feature.levels) for name, feature in features.items()}
     shortened = [name for name, n in counts.items() if (frame["quantity"] == name).sum() < n * (n - 1) / 2]
     references = {name: features[name].levels[0] for name in shortened}

@@ -78,7 +78,7 @@ def same_model(fits: Sequence[Fit]) -> bool:
     return all(prior == priors[0] for prior in priors)
 
 
-def that_have(fits: Sequence[Fit], quantities: Sequence[str]) -> list[Fit]:
+def with_quantities(fits: Sequence[Fit], quantities: Sequence[str]) -> list[Fit]:
     """Return the fits that have all of the quantities, with the same meaning as in the first of these fits."""
     with_all = [fit for fit in fits if set(quantities) <= set(labels(fit))]
     return [fit for fit in with_all if all(_means_the_same(with_all[0], fit, label) for label in quantities)]

@@ -230,7 +230,7 @@ def overlay(fits: xr.DataTree | Sequence[xr.DataTree], **options: Any) -> PlotCo
     if not shown:
         raise InputError("none of the fits has draws that may be shown", "no_draws")
     chosen = choice.one_of_each(shown[0])
-    shown = choice.that_have(shown, chosen)
+    shown = choice.with_quantities(shown, chosen)
     drawn = [fit.tree for fit in (*shown, *choice.at_modes(every, shown))]
     return posterior(drawn, chosen, **choice.lines(every, shown) | options)
 

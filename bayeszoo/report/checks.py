@@ -40,7 +40,7 @@ _ABOUT = (
 
 
 def unlike(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the statistics of `predictive_check` that no replicate reaches, and those that few replicates reach."""
+    """Return the statistics of `predictive_check` that no replicate reaches, and the statistics that few reach."""
     edge = np.minimum(frame["p_value"], 1 - frame["p_value"])
     return frame[edge == 0], frame[(edge > 0) & (edge < FALSE_ALARM / 2 / len(frame))]
 

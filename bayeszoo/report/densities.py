@@ -13,7 +13,16 @@ from bayeszoo.comparison.compare import names_of
 from bayeszoo.foundation import diagnostics
 from bayeszoo.model.capabilities.linear_predictor import has_slopes
 from bayeszoo.plots import fits as plots
-from bayeszoo.plots.drawable import at_modes, drawable, lines, one_of_each, same_model, that_have, with_draws, withheld
+from bayeszoo.plots.drawable import (
+    at_modes,
+    drawable,
+    lines,
+    one_of_each,
+    same_model,
+    with_draws,
+    with_quantities,
+    withheld,
+)
 from bayeszoo.report.blocks import Block, Choice, Folded, Skipped, Words, picture
 from bayeszoo.results.quantities import draws_of, finite, free_of_labels, labels, measurable, modes
 from bayeszoo.results.stored import Fit
@@ -47,8 +56,8 @@ def hero(fits: Sequence[Fit]) -> Block:
 
 def _densities(chosen: Sequence[str], shown: Sequence[Fit], fits: Sequence[Fit]) -> str:
     """Return the caption of a picture of densities: the quantities it shows and those it leaves out."""
-    drawn = that_have(shown, chosen)
-    sentences = ["Posterior densities.", *_of_which(drawn, shown, fits)]
+    drawn = with_quantities(shown, chosen)
+    sentences = ["Posterior densities.", *_about_fits(drawn, shown, fits)]
     if not same_model(drawn):
         sentences.append("Models or priors differ, and so do their exact densities and MAPs: none is drawn.")
         return " ".join(sentences)
@@ -64,7 +73,7 @@ def _densities(chosen: Sequence[str], shown: Sequence[Fit], fits: Sequence[Fit])
     return " ".join(sentences)
 
 
-def _of_which(drawn: Sequence[Fit], shown: Sequence[Fit], fits: Sequence[Fit]) -> list[str]:
+def _about_fits(drawn: Sequence[Fit], shown: Sequence[Fit], fits: Sequence[Fit]) -> list[str]:
     """Return sentences on the fits drawn, if the page has several models, and on fits without these quantities."""
     names = dict(zip(map(id, fits), names_of(fits), strict=True))
     drawn_ids = {id(fit) for fit in drawn}
@@ -128,7 +137,7 @@ def _chosen(main: Fit, shown: Sequence[Fit], most: int = MOST) -> list[str]:
 
 def _all_densities(chosen: Sequence[str], fits: Sequence[Fit], shown: Sequence[Fit]) -> list[Block]:
     """Draw the densities of the chosen quantities, for the fits that have them."""
-    drawn = that_have(shown, chosen) if chosen else []
+    drawn = with_quantities(shown, chosen) if chosen else []
     if not drawn:
         return []
     trees = [fit.tree for fit in (*drawn, *at_modes(fits, drawn))]
@@ -218,8 +227,8 @@ def _forests(shown: Sequence[Fit], fits: Sequence[Fit]) -> dict[str, Any]:
         is_drawn_per_sd = name == "w" and has_slopes(model := shown[0].model) and model.has_identity_link
         if len(entries := list(group)) > 1 and not is_drawn_per_sd:
             drawn = entries[: 3 * plots.MOST]
-            with_all = that_have(shown, drawn)
-            sentences = [f"{name}: 50% and 95% intervals.", *_of_which(with_all, shown, fits)]
+            with_all = with_quantities(shown, drawn)
+            sentences = [f"{name}: 50% and 95% intervals.", *_about_fits(with_all, shown, fits)]
             sentences += [f"The first {len(drawn)} of {len(entries)}."] if len(drawn) < len(entries) else []
             make = partial(plots.forest, [fit.tree for fit in with_all], drawn)
             pictures[name] = picture(make, f"intervals of {name}", " ".join(sentences))

@@ -157,7 +157,7 @@ def parts(tree: xr.DataTree) -> dict[str, Any]:
 
 
 def _verdicts(named: verdict.Named) -> list[verdict.Verdict]:
-    """Return verdicts on each fit and its model; with many fits only on those that failed."""
+    """Return verdicts on each fit and its model; with many fits only on failed ones."""
     verdicts = [verdict.verdict(label, described) for label, (_, described) in named.items()]
     if len(named) <= MOST_CHECKED:
         return verdicts + [checks.Checked(fit).verdict(f"{label}: model") for label, (fit, _) in named.items()]

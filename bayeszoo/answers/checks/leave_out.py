@@ -234,15 +234,15 @@ def _leave_one_out(
 def k_fold(
     model: Model,
     data: Arrays,
-    folds: int = 10,
-    seed: int = 0,
-    predictive: Callable[[object, Arrays], object] | None = None,
+    folds: int,
+    seed: int,
+    predictive: Callable[[object, Arrays], object] | None,
 ) -> Score:
     """Log predictive densities of the observations of each fold given those of the others, in closed form.
 
     A row of a table of counts is N single observations, which may fall into different folds; each is predicted
     by itself. The folds depend on the seed and on the number of observations, not on the model.
-    ``predictive(stats, rows)`` is the distribution of rows given the statistics of others; by default the model's
+    ``predictive(stats, rows)`` is the distribution of rows given the statistics of others; if None, the model's
     (Hastie, Tibshirani and Friedman 2009, section 7.10; Vehtari, Gelman and Gabry 2017, section 2.3). Raises `NoScore`
     when there is no closed form, or the observations are fewer than the folds or more than `MAX_SINGLE`.
     """

@@ -222,7 +222,7 @@ def _pictures(
     """Return what writes the page and the picture of a comparison."""
 
     def write_page() -> Path | None:
-        return None if report is None else saved.said(page.report(results, report, overwrite=overwrite))
+        return None if report is None else saved.wrote(page.report(results, report, overwrite=overwrite))
 
     def draw() -> Path | None:
         with style.styled("white"):  # which has a say in how a figure is written, too
@@ -268,7 +268,7 @@ def report_command(
     if every == bool(fit_files):
         raise InputError("give saved fits, or --all", "conflicting_options")
     if every:
-        return _every(output, models, methods, seed, overwrite)
+        return _write_pages(output, models, methods, seed, overwrite)
     page.probe(output, overwrite)
     trees = [saved.load(path) for path in fit_files]
     with closing(terminal.TerminalReporter()) as reporter:
@@ -276,7 +276,7 @@ def report_command(
     return 0
 
 
-def _every(folder: Path, models: str | None, methods: str | None, seed: int, overwrite: bool) -> int:
+def _write_pages(folder: Path, models: str | None, methods: str | None, seed: int, overwrite: bool) -> int:
     """Write one page for each model; a model without any answer does not stop the others, and the exit code is 4."""
     chosen = names_listed(models) or zoo.builtin_names()
     asked = {model: _methods(model, methods) for model in map(zoo.find, chosen)}

@@ -88,7 +88,7 @@ def show_command(
         lambda: _show_model(described, _graph(model, as_text, [])),
         lambda written: described | written,
         as_json,
-        plot=lambda: None if plot is None else saved.said(write_graph(model(), plot, overwrite)),
+        plot=lambda: None if plot is None else saved.wrote(write_graph(model(), plot, overwrite)),
     )
 
 

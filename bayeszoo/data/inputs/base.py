@@ -129,7 +129,7 @@ class Inputs(ABC):
         and the outcome may be absent if the model does not need it. A table without the content that the model needs
         raises `InputError`.
         """
-        chosen = self._given(table, missing, options)
+        chosen = self._checked_options(table, missing, options)
         parsed = self._parse_new(table, missing, chosen, like) if new else self._parse(table, missing, chosen, None)
         return self._with_notes(parsed, table, new)
 
@@ -148,7 +148,7 @@ class Inputs(ABC):
     def _parse_new(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed:
         return self._parse(table, missing, options, like)
 
-    def _given(self, table: Table, missing: str, options: Options) -> Options:
+    def _checked_options(self, table: Table, missing: str, options: Options) -> Options:
         chosen = {name: value for name, value in options.items() if value is not None}
         for name in sorted(chosen.keys() - self.options):
             others = [f"--{other.replace('_', '-')}" for other in sorted(self.options)]
@@ -160,7 +160,9 @@ class Inputs(ABC):
             raise InputError(problem, "wrong_type", hint=in_fits)
         if not table.rows:
             raise InputError(f"no data rows in {table.name}" if table.name else "no data rows", "no_data")
-        return {name: (names_in if name in self.lists else _one)(name, value) for name, value in chosen.items()}
+        return {
+            name: (names_in if name in self.lists else _single_value)(name, value) for name, value in chosen.items()
+        }
 
     def own_table(self, source: Any, decimal: str) -> Table | None:
         """Read a Python object that only this kind of input understands; return None to leave it to `read_table`."""
@@ -296,7 +298,7 @@ def _few_words(column: Column) -> set[str]:
     return words
 
 
-def _one(name: str, value: object) -> str:
+def _single_value(name: str, value: object) -> str:
     if isinstance(value, list | tuple | set | dict | np.ndarray):
         raise InputError(f"{name} takes one value, got a {type(value).__name__}", "wrong_type")
     return text_of(value)

@@ -52,8 +52,8 @@ class ClassRegression(WithFeatures):
         forms = (unknown | {self.name}, unknown)
         return Layout((self.axis, CLASS), {self.features: (self.axis,)}, {self.name: CLASS}, forms)
 
-    def _asked(self, table: Table, options: Options) -> tuple[str, Coding]:
-        target, coding = super()._asked(table, options)
+    def _target_and_coding(self, table: Table, options: Options) -> tuple[str, Coding]:
+        target, coding = super()._target_and_coding(table, options)
         if not {"features", "formula"} & options.keys():
             refuse_unclear_counts(table, coding.features, "repeat each row as often as it occurs")
         return target, coding

@@ -33,8 +33,8 @@ class BinaryRegression(WithFeatures):
         "or of text, which has levels (--levels)"
     )
 
-    def _given(self, table: Table, missing: str, options: Options) -> Options:
-        chosen = super()._given(table, missing, options)
+    def _checked_options(self, table: Table, missing: str, options: Options) -> Options:
+        chosen = super()._checked_options(table, missing, options)
         successes = chosen.pop("successes", None)
         if successes is not None and not {"target", "positive"}.isdisjoint(chosen):
             raise InputError("successes are the outcome: leave out --target and --positive", "conflicting_options")

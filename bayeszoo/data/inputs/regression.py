@@ -78,13 +78,13 @@ class WithFeatures(Inputs):
 
     # Tables
 
-    def _given(self, table: Table, missing: str, options: Options) -> Options:
+    def _checked_options(self, table: Table, missing: str, options: Options) -> Options:
         levels = {} if options.get("levels") is None else {"levels": asked_levels(options["levels"])}
-        return {**super()._given(table, missing, {**options, "levels": None}), **levels}
+        return {**super()._checked_options(table, missing, {**options, "levels": None}), **levels}
 
     def _parse(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed:
         options = self._with_beside(table, options)
-        target, coding = self._asked(table, options)
+        target, coding = self._target_and_coding(table, options)
         try:
             return self._from_columns(table, target, coding, missing, None, options)
         except InputError:
@@ -93,7 +93,7 @@ class WithFeatures(Inputs):
                 refuse_text(Table("", {name: table[name] for name in numbers}), "features")
             raise
 
-    def _asked(self, table: Table, options: Options) -> tuple[str, Coding]:
+    def _target_and_coding(self, table: Table, options: Options) -> tuple[str, Coding]:
         """Return the column of the outcome, and the coding of the features."""
         target, levels = options.get("target"), options.get("levels", {})
         if "formula" in options:
@@ -213,7 +213,7 @@ class WithFeatures(Inputs):
 
     def parse_with_holes(self, table: Table, **options: Any) -> Parsed:
         """Check a table whose features may lack values, NaN in their array; rows without an outcome are left out."""
-        chosen = self._given(table, "drop", options)
+        chosen = self._checked_options(table, "drop", options)
         refuse_options(chosen)
         return self._with_notes(self._parse(table, HOLES, chosen, None), table)
 

@@ -36,6 +36,6 @@ def by_group(columns: Mapping[str, Iterable[object]]) -> str:
 
 
 def _names_groups(cells: Sequence[str]) -> bool:
-    """Say whether cells are labels, each of which occurs several times."""
+    """Say whether cells are labels that occur several times each."""
     labels = {*cells}
     return 2 <= len(labels) <= len(cells) / 2 and all(number_of(label, ".") is None for label in labels)

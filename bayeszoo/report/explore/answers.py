@@ -138,7 +138,7 @@ class ByQuadrature(Answers):
     def answer(self, prior: Model, part: Part) -> Answer:
         """Integrate under a prior."""
         integrated = integrate(prior, part.rows)
-        return Answer(integrated.posterior, float(integrated.log_evidence), of_groups=_of_groups(prior))
+        return Answer(integrated.posterior, float(integrated.log_evidence), of_groups=_group_parameter(prior))
 
     def support(self, model: Model, answer: Answer, name: str) -> tuple[float, float]:
         """Return the ends of the scale of a parameter of the population."""
@@ -150,14 +150,14 @@ class ByQuadrature(Answers):
         if rows.rows > MOST_GROUPS:
             return None
         estimates, _ = cast(Groups, model.inputs).raw(rows)
-        return {"name": _of_groups(model), "labels": list(map(str, rows[GROUP])), "estimates": estimates.tolist()}
+        return {"name": _group_parameter(model), "labels": list(map(str, rows[GROUP])), "estimates": estimates.tolist()}
 
 
 def answers_of(model: Model) -> Answers | None:
     """Return the exact answers of a model; None if it has none."""
     if isinstance(model, Predictive) and isinstance(model, PointEstimates):
         return ByClosedForm()
-    if isinstance(model, Conditional) and isinstance(model.inputs, Groups) and _of_groups(model):
+    if isinstance(model, Conditional) and isinstance(model.inputs, Groups) and _group_parameter(model):
         return ByQuadrature() if len(model.integrated_over) == 1 else None  # over two parameters it takes a second
     return None
 
@@ -170,7 +170,7 @@ def _pointed(model: Model) -> PointEstimates[Any]:
     return cast(PointEstimates[Any], model)
 
 
-def _of_groups(model: Model) -> str:
+def _group_parameter(model: Model) -> str:
     """Return the name of the parameter of each group; empty if there is none."""
     return next((name for name, axes in model.dims.items() if tuple(axes) == (GROUP,)), "")
 

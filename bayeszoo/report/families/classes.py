@@ -72,7 +72,7 @@ def confusion_rows(table: pd.DataFrame) -> tuple[list[str], list[list[Any]]]:
     return ["truth", *map(str, table.columns)], rows
 
 
-def calibration_rows(table: pd.DataFrame, digits: int | None = None) -> tuple[list[str], list[list[Any]]]:
+def calibration_rows(table: pd.DataFrame, digits: int | None) -> tuple[list[str], list[list[Any]]]:
     """Return the columns, and one row per bin: its edges, trials, mean probability, and share with its interval."""
     columns = ["class", "probability", "trials", "mean", "share", "95%"]
     return columns, [_bin(row, digits) for row in table.to_dict("records")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from bayeszoo.plots.families.function import plot_function
 from bayeszoo.plots.families.nodes import plot_nodes
 from bayeszoo.report.blocks import Block, Code, Words, picture
 from bayeszoo.report.families.judged import about_judged
-from bayeszoo.report.text.numbers import estimate, number, written
+from bayeszoo.report.text.numbers import estimate, number, with_interval
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
@@ -53,14 +53,7 @@ def _place(fit: Fit, frame: pd.DataFrame, i: int) -> str:
     """Return the features of a row, and the function there."""
     data = fit.data
     where = ", ".join(f"{name} {number(x)}" for name, x in zip(data["feature"], data["X"][i], strict=True))
-    return f"{where}: {_interval(frame.iloc[i])}"
-
-
-def _interval(row: Any) -> str:
-    mean, low, high = (written(row, name) for name in ("mean", "q025", "q975"))
-    if np.isnan(row["q025"]):
-        return mean
-    return f"{mean} (95% interval {low} to {high})"
+    return f"{where}: {with_interval(frame.iloc[i])}"
 
 
 def function(fit: Fit) -> Block:

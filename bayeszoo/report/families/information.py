@@ -17,7 +17,7 @@ SPARE = ("sd", "median", "bias", "plug-in")
 """Columns that are hidden first in a narrow terminal."""
 
 
-def information_rows(frame: pd.DataFrame, digits: int | None = None) -> tuple[list[str], list[list[str]]]:
+def information_rows(frame: pd.DataFrame, digits: int | None) -> tuple[list[str], list[list[str]]]:
     """Return the columns, and one row per quantity, with numbers to the order of their Monte Carlo errors."""
     further = {key: head for key, head in _FURTHER_HEADS.items() if key in frame}
     columns = [str(frame.index.name), *_HEADS.values(), *further.values()]

@@ -11,7 +11,7 @@ from bayeszoo.answers.series.lags import about_stationary, has_lags
 from bayeszoo.errors import InputError
 from bayeszoo.plots.families.levels import plot_levels
 from bayeszoo.report.blocks import Block, TableBlock, Words, picture, table
-from bayeszoo.report.text.numbers import written
+from bayeszoo.report.text.numbers import with_interval, written
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
@@ -26,13 +26,13 @@ def next_rows(fit: Fit) -> list[Block]:
     now = decode(fit.tree).iloc[-1]
     if "features" in now:
         how = "future rows need their features: `bayeszoo predict FIT NEW.csv` with a table of them"
-        return [Words(f"The level is now {_interval(now, 'level')}, by {fit.method}; {how}.")]
+        return [Words(f"The level is now {with_interval(now, 'level')}, by {fit.method}; {how}.")]
     ahead = forecast(fit.tree, STEPS)
     first = ahead.iloc[-STEPS]
     by, several = fit.method, "sequence" in ahead
     which = "the next row of the last sequence" if several else "the next row"
-    line = f"Forecast: {which} is {_interval(first, 'mean')}"
-    line += f"; its level is now {_interval(now, 'level')}"
+    line = f"Forecast: {which} is {with_interval(first)}"
+    line += f"; its level is now {with_interval(now, 'level')}"
     return [Words(f"{line}, by {by}."), _table(ahead)]
 
 
@@ -45,7 +45,7 @@ def next_of_lags(fit: Fit) -> list[Block]:
     except InputError:  # further features, or the last rows, are unknown
         return []
     which = "the next row of the last sequence" if "sequence" in ahead else "the next row"
-    line = f"Forecast: {which} is {_interval(ahead.iloc[-STEPS], 'mean')}, by {fit.method}."
+    line = f"Forecast: {which} is {with_interval(ahead.iloc[-STEPS])}, by {fit.method}."
     return [Words(f"{line} {about_stationary(ahead.attrs)}"), _table(ahead)]
 
 
@@ -58,11 +58,6 @@ def _table(ahead: pd.DataFrame) -> TableBlock:
 
 def _cells(row: Any) -> list[str]:
     return [written(row, name) for name in ("mean", "q025", "q975")]
-
-
-def _interval(row: Any, name: str) -> str:
-    mean, low, high = (written(row, key) for key in (name, "q025", "q975"))
-    return f"{mean} (95% interval {low} to {high})"
 
 
 def levels(fit: Fit) -> Block:

@@ -127,6 +127,12 @@ def written(row: Any, name: str, digits: int | None = None) -> str:
     return estimate(row[name], error if error > 0 else None, digits, spread(row, name))
 
 
+def with_interval(row: Any, name: str = "mean") -> str:
+    """Format an entry of a row with its 95% interval, if the row has one."""
+    value, low, high = (written(row, key) for key in (name, "q025", "q975"))
+    return value if math.isnan(row["q025"]) else f"{value} (95% interval {low} to {high})"
+
+
 def spread(row: Any, name: str) -> Any:
     """Return the sd of a column of locations, in a row or in a whole table; None for other columns."""
     base = name.removesuffix("_q025").removesuffix("_q975")

@@ -163,7 +163,7 @@ def _height(density: Density, order: OneOrder | None) -> Height:
 
 
 def _require_all_modes(density: Density, posterior: xr.Dataset) -> None:
-    """Refuse draws of only one of several equal modes, each of which has a share of the evidence."""
+    """Refuse draws of a single one of several equal modes: each mode has a share of the evidence."""
     check, change = check_symmetry(density, posterior)
     if not check.passed:
         line = f"the draws are of only one of several equal modes, each with a share of the evidence: {change}"

@@ -28,4 +28,4 @@ def code_command(
         sys.stdout.write(text)
     else:
         writing.write_text(text, output, overwrite)
-        saved.said(output)
+        saved.wrote(output)

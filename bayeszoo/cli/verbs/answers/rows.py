@@ -314,13 +314,13 @@ def topics_command(
     shown.probe(plot)
     tree = saved.load(fit_file)
     new = saved.new_rows(Fit(tree), data, table)
-    frame = _of_topics(tree, new, {"top": top, "documents": documents, "score": score, "untrusted": untrusted})
+    frame = _topics_answer(tree, new, {"top": top, "documents": documents, "score": score, "untrusted": untrusted})
     draw = shown.drawn(lambda: plot_topics(tree, top, untrusted=untrusted), plot)
     show = _show_topics if "word" in frame else _show_scores if "words" in frame else _show_proportions
     shown.answer(frame, saved.about(tree, "status"), show, plot=draw)
 
 
-def _of_topics(tree: Any, new: Any, asked: dict[str, Any]) -> pd.DataFrame:
+def _topics_answer(tree: Any, new: Any, asked: dict[str, Any]) -> pd.DataFrame:
     """Return the requested answer: words of topics, topics of documents, or scores of documents."""
     if asked["score"] is not None:
         if new is None:

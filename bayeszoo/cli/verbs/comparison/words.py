@@ -83,13 +83,13 @@ def heldout_command(
 
 def _show_held_out(rows: Sequence[Mapping[Any, Any]], digits: int | None) -> None:
     """Print the score of each model of words."""
-    cells = [[_of_held_out(row, name, digits) for name in _HELD_OUT] for row in rows]
+    cells = [[_cell(row, name, digits) for name in _HELD_OUT] for row in rows]
     heads = [_HELD_OUT_HEADS.get(name, name) for name in _HELD_OUT]
     terminal.show_table(heads, cells, words=_OF_FITS, spare=("kind", "MC error"), whole="-o or --json")
     terminal.show_lines(_ABOUT_HELD_OUT.strip().format(rows[0]["words"]))
 
 
-def _of_held_out(row: Mapping[Any, Any], name: str, digits: int | None) -> str:
+def _cell(row: Mapping[Any, Any], name: str, digits: int | None) -> str:
     """Format a number of a model of words: a score to the digits that its Monte Carlo error supports."""
     relative = row["mcse"] * row["perplexity"] if name == "perplexity" else row["mcse"]
     is_score = name in ("log_score", "perplexity")

@@ -72,7 +72,7 @@ def due_to_command(
     """
     shown.probe(plot)
     if total is not None:
-        return _of_total(data, total, by, groups, plot, shown, table)
+        return _decompose_total(data, total, by, groups, plot, shown, table)
     if groups.within is None:
         hint = "name the parts of each group with --within, or the factors with --total"
         raise InputError("due-to needs the parts of a rate, or a total", "missing_column", hint=hint)
@@ -85,7 +85,7 @@ def due_to_command(
     shown.answer(answer.summary, about_answer(answer, "seed", **asked, **how), _show, plot=draw)
 
 
-def _of_total(
+def _decompose_total(
     data: str,
     total: str,
     by: str,
@@ -116,11 +116,11 @@ def _show(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print a row for each total and part."""
     title = f"{whole['total']} of {whole['within']}, by {whole['by']}, {of_data(whole['data'])}, seed {whole['seed']}"
     columns = ["part", "observed", "mean", "Monte Carlo error", "95%", "P(> 0)"]
-    terminal.show_table(columns, [_of_part(str(name), row, digits) for name, row in frame.iterrows()], title)
+    terminal.show_table(columns, [_part_cells(str(name), row, digits) for name, row in frame.iterrows()], title)
     terminal.show_each([f"observed: exact; others: {whole['draws']} draws from their posterior", *whole["notes"]])
 
 
-def _of_part(name: str, row: pd.Series, digits: int | None) -> list[str]:
+def _part_cells(name: str, row: pd.Series, digits: int | None) -> list[str]:
     """Write a row, each number to the order of its Monte Carlo error."""
     mean, low, high, share = (
         estimate(row[key], row[f"mcse_{key}"], digits) for key in ("mean", "q025", "q975", "p_positive")

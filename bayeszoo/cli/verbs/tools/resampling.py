@@ -56,14 +56,16 @@ def bootstrap_command(
     """
     shown.probe()
     if model is not None:
-        return _of_model(model, data, draws, seed, shown, table)
+        return _bootstrap_model(model, data, draws, seed, shown, table)
     answer = bootstrap(data, functional, weights=weights, draws=draws, seed=seed, **table.of_reading())
     terminal.notes(answer.data.notes)
     whole = about_answer(answer, "kind", "seed", "notes", weights=weights, draws=len(answer.draws))
     shown.answer(answer.summary, whole, _show, _drawn(answer))
 
 
-def _of_model(name: str, data: Any, draws: int, seed: int | None, shown: DrawsOptions, table: opt.TableOptions) -> None:
+def _bootstrap_model(
+    name: str, data: Any, draws: int, seed: int | None, shown: DrawsOptions, table: opt.TableOptions
+) -> None:
     """Resample rows and print the spread of a model's estimate."""
     kind = zoo.find(name)
     answer = bootstrap_mle(kind, table.read(kind, data), draws=draws, seed=seed)
@@ -113,13 +115,13 @@ def _show_bag(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     about = f"{escaped(whole['model'])}: {whole['kind']}, resamples of {whole['size']} observations"
     title = [about, f"{of_data(whole['data'])}, seed {whole['seed']}"]
     columns = ["quantity", "mean", "sd", "own sd", "ratio", "error of ratio", "mismatch"]
-    rows = [_of_quantity(str(name), row, digits) for name, row in frame.head(saved.MAX_ROWS).iterrows()]
+    rows = [_quantity_cells(str(name), row, digits) for name, row in frame.head(saved.MAX_ROWS).iterrows()]
     terminal.show_table(columns, rows, title, spare=("mean",), whole="-o or --json")
     saved.note_more(len(frame), "quantities")
     terminal.show_each([*_ABOUT_BAG, *whole["notes"]])
 
 
-def _of_quantity(name: str, row: pd.Series, digits: int | None) -> list[str]:
+def _quantity_cells(name: str, row: pd.Series, digits: int | None) -> list[str]:
     """Write a row, each number to the order of its Monte Carlo error."""
     keys = ("mean", "sd", "ratio", "mismatch")
     written = {key: estimate(row[key], row[f"mcse_{key}"], digits, spread(row, key)) for key in keys}

@@ -97,14 +97,14 @@ class FormulaCoding(Coding):
     def columns(self, features: Sequence[Feature]) -> tuple[Self, dict[str, np.ndarray]]:
         """Return the coding, by these rows or by those of the fit, and the columns of the terms."""
         if self.categories or self.state or self.variables:
-            spec, columns = self._made(features)
+            spec, columns = self._materialized(features)
             if _encoded(spec.transform_state) != self.state:  # the columns would use the mean of these rows
                 problem = f"the formula {shown(self.formula)} needs statistics of new rows that the fit does not have"
                 raise InputError(problem, "bad_formula", hint="fit again with this version")
             return self, columns
-        spec, columns = self._made(features)
+        spec, columns = self._materialized(features)
         coding = replace(self, **_learnt(spec, columns))
-        if any(not np.array_equal(values, columns[name]) for name, values in coding._made(features)[1].items()):
+        if any(not np.array_equal(values, columns[name]) for name, values in coding._materialized(features)[1].items()):
             raise InputError(
                 f"the formula {shown(self.formula)} cannot be kept with a fit",
                 "bad_formula",
@@ -112,7 +112,7 @@ class FormulaCoding(Coding):
             )
         return coding, columns
 
-    def _made(self, features: Sequence[Feature]) -> tuple[Any, dict[str, np.ndarray]]:
+    def _materialized(self, features: Sequence[Feature]) -> tuple[Any, dict[str, np.ndarray]]:
         """Return the specification and the columns from formulaic; statistics of the fit are in the state."""
         import pandas as pd
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from bayeszoo.data.inputs.base import Arrays, Inputs, Layout, Measured, Parsed
 from bayeszoo.data.inputs.counts import EXPOSURE, read_outcomes
-from bayeszoo.data.inputs.groups.rows import GROUP, Request, Rows, grouped, named_by, names_groups, said_to_be_named
+from bayeszoo.data.inputs.groups.rows import GROUP, Request, Rows, grouped, named_by, names_groups, require_named
 from bayeszoo.data.inputs.labels import joined, label_array
 from bayeszoo.data.table.table import (
     Column,
@@ -151,7 +151,7 @@ class GroupMeans(Groups, Measured):
     def _of_rows(self, request: Request) -> Parsed:
         """Read the mean of the rows of each group, and its standard error."""
         hint = "name the column of standard errors with --se, or of the group of each row with --group"
-        naming = said_to_be_named(request, hint)
+        naming = require_named(request, hint)
         column = choose(request.table, request.options.get("column"), self.name, naming.taken)
         rows = grouped(request, naming, [column], [to_reals(column)])
         self._refuse_few(rows)
@@ -245,7 +245,7 @@ class GroupTrials(Groups):
     def _of_trials(self, request: Request) -> Parsed:
         """Count the trials of each group, and the successes among them."""
         hint = "name the columns of counts with --successes and --trials; or of the group of each trial with --group"
-        naming = said_to_be_named(request, hint)
+        naming = require_named(request, hint)
         column = choose(request.table, request.options.get("column"), self.name, naming.taken)
         fitted = getattr(request.like, "reading", {}).get("outcomes", ())
         outcomes, notes, labels = read_outcomes(column, request.options.get("positive"), fitted)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bayeszoo.data.inputs.base import Arrays, Layout, Measured, Parsed
-from bayeszoo.data.inputs.groups.rows import GROUP, Request, grouped, places_of, said_to_be_named
+from bayeszoo.data.inputs.groups.rows import GROUP, Request, grouped, places_of, require_named
 from bayeszoo.data.inputs.labels import checked_codes, checked_labels, joined, label_array
 from bayeszoo.data.table.read import to_column
 from bayeszoo.data.table.table import Column, Table, complete, quoted, shown, to_reals
@@ -53,9 +53,9 @@ class GroupRows(Measured):
 
     # Tables
 
-    def _given(self, table: Table, missing: str, options: Options) -> Options:
+    def _checked_options(self, table: Table, missing: str, options: Options) -> Options:
         """Return the options, with the requested columns of outcome and feature."""
-        asked = super()._given(table, missing, options)
+        asked = super()._checked_options(table, missing, options)
         features = asked.pop(_OPTIONS[FEATURE], [])
         if len(features) > 1:
             raise InputError(
@@ -90,7 +90,7 @@ class GroupRows(Measured):
         return replace(parsed, arrays={**parsed.arrays, CODE: places[parsed.arrays[CODE]], GROUP: like[GROUP]})
 
     def _read(self, request: Request) -> Parsed:
-        naming = said_to_be_named(request, f"name the column of the group of each row with --{GROUP}")
+        naming = require_named(request, f"name the column of the group of each row with --{GROUP}")
         held = dict(naming.taken)
         columns: dict[str, Column] = {}
         feature_is_said = FEATURE in request.options or self.feature in request.table.columns

@@ -107,7 +107,7 @@ class WithGroups(WithFeatures):
     def _columns(
         self, parts: Mapping[str, object], decimal: str = "."
     ) -> tuple[list[Column], list[Column], tuple[str, ...]]:
-        """Return the columns of features, of which there may be none, and of the outcome."""
+        """Return the columns of features, perhaps none, and of the outcome."""
         if np.size(np.asarray(parts.get(self.axis, [""]))):
             return super()._columns(parts, decimal)
         placeholder: dict[str, object] = {self.features: np.zeros((len(np.asarray(parts[self.features])), 1))}

@@ -113,7 +113,7 @@ def named_by(request: Request, held: Mapping[str, str]) -> Naming:
     return Naming(next(filter(names_groups, others), None))
 
 
-def said_to_be_named(request: Request, hint: str) -> Naming:
+def require_named(request: Request, hint: str) -> Naming:
     """Return the column that names the groups of several rows, by its option or by its name; refuse others."""
     if GROUP not in request.options and GROUP not in request.table.columns:
         raise InputError(str(request.table), "bad_group_column", hint=hint)

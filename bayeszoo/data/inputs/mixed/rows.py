@@ -103,10 +103,13 @@ class Mixed(Inputs):
 
     # Tables
 
-    def _given(self, table: Table, missing: str, options: Options) -> Options:
+    def _checked_options(self, table: Table, missing: str, options: Options) -> Options:
         if LEVELS not in self.kinds or options.get(LEVELS) is None:
-            return super()._given(table, missing, options)
-        return {**super()._given(table, missing, {**options, LEVELS: None}), LEVELS: named_levels(options[LEVELS])}
+            return super()._checked_options(table, missing, options)
+        return {
+            **super()._checked_options(table, missing, {**options, LEVELS: None}),
+            LEVELS: named_levels(options[LEVELS]),
+        }
 
     def _parse(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed:
         return self._from_columns(table, self._kinds(table, options), missing, like, options)

@@ -61,13 +61,13 @@ class Series(Inputs):
         """Read a list of sequences."""
         return table_of(source, decimal, self.name)
 
-    def _given(self, table: Table, missing: str, options: Options) -> Options:
+    def _checked_options(self, table: Table, missing: str, options: Options) -> Options:
         if missing == "drop":
             hint = "use --missing mask, which keeps the row with an unknown observation"
             raise InputError(
                 "to drop a row would join its neighbours, which are not adjacent", "row_order_matters", hint=hint
             )
-        return super()._given(table, missing, options)
+        return super()._checked_options(table, missing, options)
 
     def _parse(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed:
         columns = columns_in_order(table, options, self.name)
