@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from bayeszoo.answers.latent.topics import TOPICS
 from bayeszoo.data.inputs import Categories, Corpus, Documents
 from bayeszoo.data.read import Data, example, read
+from bayeszoo.data.without_model import TableOf
 from bayeszoo.errors import InputError
 from bayeszoo.families.documents.scores import split_words
 from bayeszoo.fit import check_method, fit, methods_for, uninterrupted
@@ -34,6 +35,8 @@ PREFERRED = ("exact", "gibbs", "vb", "nuts")
 """Default methods; a model uses the first that it has."""
 _CELLS = 2**22
 """Largest number of draws times words that are scored at once."""
+CORPUS = TableOf(Corpus())
+"""The corpus that several models of words read."""
 
 
 class WordScore(NamedTuple):
@@ -188,18 +191,11 @@ def _methods(models: Sequence[Model], methods: Sequence[str] | None) -> list[str
 
 def _corpus(models: Sequence[Model], data: Any, options: Options) -> Data:
     if data is not None:
-        return read(OfWords(), data, **options)
+        return read(CORPUS, data, **options)
     with_corpus = next((model for model in models if isinstance(model.inputs, Corpus) and model.examples), None)
     if with_corpus is None:
         raise InputError("none of the models comes with a corpus", "no_example", hint="give the data")
     return example(with_corpus)
-
-
-class OfWords:
-    """A stand-in for a model of words, with which a corpus is read for several models."""
-
-    inputs, examples = Corpus(), ()
-    labels: ClassVar[dict[str, tuple[str, ...]]] = {}
 
 
 def _about(fit: Fit, score: WordScore) -> Document:

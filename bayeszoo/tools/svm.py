@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,8 +16,9 @@ import lazy_loader
 import numpy as np
 import scipy
 
-from bayeszoo.data.inputs import BinaryRegression, Inputs
-from bayeszoo.data.read import Data, Example, read
+from bayeszoo.data.inputs import BinaryRegression
+from bayeszoo.data.read import Data, read
+from bayeszoo.data.without_model import TableOf
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
@@ -43,12 +43,8 @@ MARGIN = 1e-3
 """Smallest distance of the dual variables of rows on the margin from their ends, 0 and 2."""
 
 
-class TwoClasses:
-    """Inputs for a column of two classes, and columns of features."""
-
-    inputs: ClassVar[Inputs] = BinaryRegression("y")
-    examples: ClassVar[tuple[Example, ...]] = ()
-    labels: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+TWO_CLASSES = TableOf(BinaryRegression("y"))
+"""A column of two classes, and columns of features."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +163,7 @@ def svm(
         raise InputError(f"draws must be >= {MIN_DRAWS}, got {draws}", "out_of_range")
     if thin < 1:
         raise InputError(f"thin must be >= 1, got {thin}", "out_of_range")
-    rows = read(TwoClasses, data, **options)
+    rows = read(TWO_CLASSES, data, **options)
     features, side = _sides(rows)
     center, scale = _units(features) if standardize else (np.zeros(features.shape[1]), np.ones(features.shape[1]))
     signed = side[:, None] * np.column_stack([np.ones(len(side)), (features - center) / scale])

@@ -6,16 +6,16 @@ Chow and Liu 1968; Meila and Jaakkola 2006; CS725, lectures 14 and 25.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import lazy_loader
 import numpy as np
 
-from bayeszoo.data.inputs import Inputs, Mixed
-from bayeszoo.data.read import Data, Example, read
+from bayeszoo.data.inputs import Mixed
+from bayeszoo.data.read import Data, read
+from bayeszoo.data.without_model import TableOf
 from bayeszoo.distributions.special import log_rising
 from bayeszoo.errors import InputError
 from bayeszoo.families.trees.layout import require_complete
@@ -32,12 +32,8 @@ MOST_FEATURES = 200
 """Most features whose trees are summed over; the time grows with their cube."""
 
 
-class LevelFeatures:
-    """Inputs for features of levels."""
-
-    inputs: ClassVar[Inputs] = Mixed("levels", kinds=("levels",))
-    examples: ClassVar[tuple[Example, ...]] = ()
-    labels: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+LEVELS = TableOf(Mixed("levels", kinds=("levels",)))
+"""Features that are levels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +135,7 @@ class Trees:
         **options
             Options of `read`.
         """
-        rows = read(LevelFeatures, new_data, new=True, like=self.data, **options)
+        rows = read(LEVELS, new_data, new=True, like=self.data, **options)
         require_complete(rows)
         return self._posterior.log_predictive(rows["levels"])
 
@@ -183,7 +179,7 @@ def trees(data: object = None, *, alpha: float = 1.0, **options: Any) -> Trees:
     """
     if isinstance(alpha, bool) or not (isinstance(alpha, int | float) and math.isfinite(alpha) and alpha > 0):
         raise InputError(f"alpha must be > 0 and finite, got {alpha!r}", "out_of_range")
-    rows = read(LevelFeatures, data, **options)
+    rows = read(LEVELS, data, **options)
     require_complete(rows)
     if (count := len(rows["feature"])) > MOST_FEATURES:
         problem = f"trees of at most {MOST_FEATURES} features can be summed over, got {count}"

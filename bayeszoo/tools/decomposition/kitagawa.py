@@ -5,18 +5,19 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import lazy_loader
 import numpy as np
 
 from bayeszoo.data.by import FORM, read_by
-from bayeszoo.data.inputs import Binary, Inputs
+from bayeszoo.data.inputs import Binary
 from bayeszoo.data.inputs.labels import texts_of
-from bayeszoo.data.read import Data, Example
+from bayeszoo.data.read import Data
 from bayeszoo.data.table.cells import MISSING
 from bayeszoo.data.table.read import read_table
 from bayeszoo.data.table.table import Column, Table, quoted, shown
+from bayeszoo.data.without_model import TableOf
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.streams import stream
 from bayeszoo.model import find as zoo
@@ -37,12 +38,8 @@ MODELS = ("dirichlet_multinomial", "beta_bernoulli")
 ABOUT = "priors: rates Beta(1, 1), shares Dirichlet(1, ..., 1); observed rates are exact"
 
 
-class Outcomes:
-    """Inputs for a table of zeros and ones, or of successes out of trials."""
-
-    inputs: ClassVar[Inputs] = Binary("y")
-    examples: ClassVar[tuple[Example, ...]] = ()
-    labels: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+OUTCOMES = TableOf(Binary("y"))
+"""Zeros and ones, or successes out of trials."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +177,7 @@ def _read(
         )
     parts = _labels(table[within])
     columns = {name: column for name, column in table.columns.items() if name != within}
-    whole, rows = read_by(Outcomes, replace(table, columns=columns), by, **options)
+    whole, rows = read_by(OUTCOMES, replace(table, columns=columns), by, **options)
     names = [before, after] if before is not None and after is not None else list(rows)
     if len(names) > 2:
         hint = "name two with --before and --after"

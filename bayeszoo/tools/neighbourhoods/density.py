@@ -8,17 +8,17 @@ CS725, 24.1.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import lazy_loader
 import numpy as np
 import scipy
 
-from bayeszoo.data.inputs import ClassRegression, Inputs, Matrix, Real
-from bayeszoo.data.read import Data, Example, read
+from bayeszoo.data.inputs import ClassRegression, Matrix, Real
+from bayeszoo.data.read import Data, read
+from bayeszoo.data.without_model import TableOf
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.numerics.constants import LOG_2_PI
@@ -37,36 +37,14 @@ DEPTH = 25.0
 ABOUT = "pseudo-posterior of the bandwidth: the product of leave-one-out densities is no likelihood of the rows"
 
 
-class _Table:
-    """Inputs for answers that need no model."""
-
-    inputs: ClassVar[Inputs]
-    examples: ClassVar[tuple[Example, ...]] = ()
-    labels: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-
-
-class OneColumn(_Table):
-    """One column of real numbers."""
-
-    inputs = Real("y")
-
-
-class SeveralColumns(_Table):
-    """Several columns of real numbers."""
-
-    inputs = Matrix("Y")
-
-
 def read_numbers(data: object, **options: Any) -> Data:
     """Read columns of real numbers: all columns of a table, as for mixtures, or the one that ``column`` names."""
     is_one = options.get("column") is not None or (options.get("columns") is None and np.ndim(data) == 1)  # type: ignore[arg-type]
-    return read(OneColumn if is_one else SeveralColumns, data, **options)
+    return read(TableOf(Real("y") if is_one else Matrix("Y")), data, **options)
 
 
-class ClassAndFeatures(_Table):
-    """A column of classes, and columns of features."""
-
-    inputs = ClassRegression("y")
+CLASS_AND_FEATURES = TableOf(ClassRegression("y"))
+"""A column of classes, and columns of features."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +156,7 @@ class Densities:
         """Return the probability of each class of new rows, ``p[CLASS]``, and the most probable one, ``decision``."""
         if "class" not in self.data:
             raise InputError("the rows have no classes", "missing_outcome", hint="name their column with target=")
-        rows = read(ClassAndFeatures, new, new=True, like=self.data, **options)
+        rows = read(CLASS_AND_FEATURES, new, new=True, like=self.data, **options)
         return probabilities(scipy.special.softmax(self._joint(rows["X"]), axis=1), rows, list(self.each))
 
     def _joint(self, X: np.ndarray) -> np.ndarray:
@@ -227,7 +205,7 @@ def density(data: Any, *, standardize: bool | None = None, **options: Any) -> De
     (1.966, -9.063)
     """
     if "target" in options or isinstance(data, tuple):
-        rows = read(ClassAndFeatures, data, **options)
+        rows = read(CLASS_AND_FEATURES, data, **options)
         values, codes, names = rows["X"], rows["y"], list(map(str, rows["class"]))
     else:
         rows = read_numbers(data, **options)

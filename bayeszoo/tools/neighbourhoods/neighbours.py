@@ -19,7 +19,7 @@ from bayeszoo.data.read import Data, read
 from bayeszoo.data.table.table import shown
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
-from bayeszoo.tools.neighbourhoods.density import ClassAndFeatures, probabilities, units
+from bayeszoo.tools.neighbourhoods.density import CLASS_AND_FEATURES, probabilities, units
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,7 +75,7 @@ class Neighbours:
 
     def classify(self, new: Any, **options: Any) -> pd.DataFrame:
         """Return the probability of each class of new rows, ``p[CLASS]``, and the most probable one, ``decision``."""
-        rows = read(ClassAndFeatures, new, new=True, like=self.data, **options)
+        rows = read(CLASS_AND_FEATURES, new, new=True, like=self.data, **options)
         places = _nearest(self._scaled(self.data["X"]), self._scaled(rows["X"]), len(self.weights))
         p = np.zeros((len(places), len(self.classes)))
         for k, shares in enumerate(_shares(places, self.data["y"], len(self.classes))):
@@ -128,7 +128,7 @@ def knn(
         raise InputError(f"most must be >= 1, got {shown(most)}", "out_of_range")
     if not (0 < most_beta < math.inf):
         raise InputError(f"most_beta must be > 0 and finite, got {shown(most_beta)}", "out_of_range")
-    rows = read(ClassAndFeatures, data, **options)
+    rows = read(CLASS_AND_FEATURES, data, **options)
     center, scale = units(rows["X"], standardize)
     betas, codes = np.linspace(0.0, most_beta, BETAS), rows["y"]
     X = (rows["X"] - center) / scale

@@ -6,16 +6,17 @@ Also the classical bootstrap, with multinomial weights: the sampling distributio
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import lazy_loader
 import numpy as np
 
-from bayeszoo.data.inputs import Inputs, Matrix, Real
-from bayeszoo.data.read import Data, Example, read
+from bayeszoo.data.inputs import Matrix, Real
+from bayeszoo.data.read import Data, read
 from bayeszoo.data.table.table import quoted, shown
+from bayeszoo.data.without_model import TableOf
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation import diagnostics
@@ -34,20 +35,6 @@ FEWEST_DRAWS = 100
 WEIGHTS = ("dirichlet", "multinomial")
 RESAMPLED = "sampling distribution of the functional over resampled rows, and no posterior of it"
 ABOUT = "no prior and no evidence: only the rows have weight, and no draw goes beyond them"
-
-
-class OneColumn:
-    """Inputs for a functional of one column."""
-
-    inputs: ClassVar[Inputs] = Real("y")
-    examples: ClassVar[tuple[Example, ...]] = ()
-    labels: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-
-
-class SeveralColumns(OneColumn):
-    """Inputs for a functional of several columns."""
-
-    inputs = Matrix("Y")
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +177,7 @@ def _read(functional: Functional, data: Any, options: dict[str, Any]) -> Data:
     if options.get(other) is not None:
         several = "one column" if is_one else "several columns"
         raise InputError(f"a {functional.name} takes {several}", "wrong_columns", hint=f"name it with --{wanted}")
-    return read(OneColumn if is_one else SeveralColumns, data, **options)
+    return read(TableOf(Real("y") if is_one else Matrix("Y")), data, **options)
 
 
 def _values(functional: Functional, rows: Data) -> np.ndarray:

@@ -13,7 +13,7 @@ from bayeszoo.cli import saved, terminal
 from bayeszoo.cli.answers import ANSWER, AnswerOptions
 from bayeszoo.cli.groups import by_group
 from bayeszoo.cli.verbs.comparison.select import parse_candidate
-from bayeszoo.comparison.held_out_words import SHARE, OfWords, held_out
+from bayeszoo.comparison.held_out_words import CORPUS, SHARE, held_out
 from bayeszoo.data.inputs.labels import names_listed
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.named import Document
@@ -27,7 +27,7 @@ Mean log predictive probability, in nats, of {} held-out words, each given the o
 document; perplexity is exp(-score). The score is of the draws as they are, converged or not."""
 
 
-@partial(by_group, reads=OfWords())
+@partial(by_group, reads=CORPUS)
 def heldout_command(
     data: opt.NewFile = None,
     /,
