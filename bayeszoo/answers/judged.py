@@ -210,8 +210,8 @@ def moments_part(
     own: pd.DataFrame, reference: pd.DataFrame, limits: Limits, names: Sequence[str] = STATISTICS, name: str = ""
 ) -> tuple[Part, Gaps]:
     """Compare mean, sd and quantiles, in the columns ``names``, and return the gaps too."""
-    posterior = _statistics(reference, names)
-    gaps = gaps_of(_statistics(own, names), posterior)
+    posterior = stacked(reference, names)
+    gaps = gaps_of(stacked(own, names), posterior)
     return Part(tuple(names), gaps_agree(gaps, posterior, limits), name or _MOMENTS), gaps
 
 
@@ -314,7 +314,8 @@ def _agreement(own: pd.DataFrame, reference: pd.DataFrame, limits: Limits = WITH
     return Agreement(agrees, line_of(agrees, gaps.mean, gaps.sd, limits) if agrees.any() else _FAR)
 
 
-def _statistics(frame: pd.DataFrame, names: Sequence[str]) -> np.ndarray:
+def stacked(frame: pd.DataFrame, names: Sequence[str]) -> np.ndarray:
+    """Return columns of a table as numbers, shape (names, rows)."""
     return np.stack([frame[name].to_numpy(dtype=np.float64) for name in names])
 
 

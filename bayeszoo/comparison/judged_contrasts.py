@@ -23,6 +23,7 @@ from bayeszoo.answers.judged import (
     reference_of,
     refuse,
     scores_of,
+    stacked,
 )
 from bayeszoo.comparison.contrast_columns import SPREAD
 from bayeszoo.results.gaps import gaps_of
@@ -93,8 +94,8 @@ def judged_estimates(fit: Fit, ask: Callable[[Fit], pd.DataFrame]) -> pd.DataFra
 
 def _kept(fit: Fit, contrasts: pd.DataFrame, reference: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     limits = limits_of(fit)
-    statistics = _columns(reference, _STATISTICS)
-    gaps = gaps_of(_columns(contrasts, _STATISTICS), statistics)
+    statistics = stacked(reference, _STATISTICS)
+    gaps = gaps_of(stacked(contrasts, _STATISTICS), statistics)
     shown = gaps_agree(gaps, statistics, limits)
     if not shown.any():
         refuse(fit, ANSWER)
@@ -116,8 +117,7 @@ def _by_columns(
     """Return sets of columns that can be off where the difference is right, and the rows in which they agree."""
     names = [name for name in _PROBABILITIES if name in contrasts]
     scores = {
-        name: [scores_of(*_columns(frame, (name, f"{name}_mcse"))) for frame in (contrasts, reference)]
-        for name in names
+        name: [scores_of(*stacked(frame, (name, f"{name}_mcse"))) for frame in (contrasts, reference)] for name in names
     }
     agree = {name: limits.scores_agree(*pair) for name, pair in scores.items()}
     tolerance = limits.mean * reference["difference_sd"].to_numpy()
@@ -131,13 +131,9 @@ def _by_columns(
 
 def _ratios_agree(contrasts: pd.DataFrame, reference: pd.DataFrame, limits: Limits) -> np.ndarray:
     """Compare ratios by their quantiles, as they may have no moments."""
-    ratios = [_columns(frame, _RATIOS) for frame in (contrasts, reference)]
+    ratios = [stacked(frame, _RATIOS) for frame in (contrasts, reference)]
     statistics = [np.concatenate([np.full((2, len(contrasts)), np.nan), quantiles]) for quantiles in ratios]
     return gaps_agree(gaps_of(*statistics), statistics[1], limits) & np.isfinite(ratios[1]).all(axis=0)
-
-
-def _columns(frame: pd.DataFrame, names: tuple[str, ...]) -> np.ndarray:
-    return np.stack([frame[name].to_numpy(dtype=np.float64) for name in names])
 
 
 def _name(row: Mapping[Hashable, object]) -> str:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from bayeszoo.comparison.compare import Withheld, in_one_table, names_of, require_same_data
 from bayeszoo.errors import InputError
-from bayeszoo.foundation.process.writing import require_writable, write_text
+from bayeszoo.foundation.process.writing import write_text
 from bayeszoo.report import checks, densities, groups, provenance, sampler, verdict
 from bayeszoo.report.blocks import Folded, Section, Skipped, skipping
 from bayeszoo.report.families import screens
-from bayeszoo.report.safe import assets, script_safe, template
+from bayeszoo.report.safe import assets, probe, script_safe, template
 from bayeszoo.results.matched import matched
 from bayeszoo.results.stored import Fit, is_by_group
 from bayeszoo.results.summary import best, document
@@ -73,14 +73,6 @@ def report(
         return path
     answered, refused = _sorted(answers)
     write_text(page(answered, refused, reporter), path, overwrite)
-    return path
-
-
-def probe(path: Path, overwrite: bool = False) -> Path:
-    """Check that a page can be written, before any work is done."""
-    if path.suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"reports are saved as HTML: {path.name!r} must end in .html", "wrong_suffix")
-    require_writable(path, overwrite)
     return path
 
 

@@ -6,13 +6,24 @@ import base64
 import hashlib
 from functools import cache
 from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bayeszoo.errors import InputError
 from bayeszoo.foundation.process.printable import escaped_lines
+from bayeszoo.foundation.process.writing import require_writable
 from bayeszoo.results.stored import dumps
 
 if TYPE_CHECKING:
     import jinja2
+
+
+def probe(path: Path, overwrite: bool = False) -> Path:
+    """Check that a page can be written, before any work is done."""
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"a page is HTML: {path.name!r} must end in .html", "wrong_suffix")
+    require_writable(path, overwrite)
+    return path
 
 
 @cache

@@ -11,7 +11,8 @@ from cyclopts import Parameter
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import terminal
 from bayeszoo.model import find as zoo
-from bayeszoo.report.explore.page import explore, probe
+from bayeszoo.report.explore.page import explore
+from bayeszoo.report.safe import probe
 
 
 def explore_command(

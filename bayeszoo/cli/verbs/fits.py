@@ -41,6 +41,7 @@ from bayeszoo.model.many_files.additive import Additive
 from bayeszoo.plots import fits as pictures
 from bayeszoo.plots import style
 from bayeszoo.report import page
+from bayeszoo.report.safe import probe
 from bayeszoo.results import files
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import document
@@ -185,7 +186,7 @@ def compare_command(
         named = None if methods is None else chosen
         return compare_held_out(model, table.read(model, data), held, named, prior, seed, shown)
     if report is not None:
-        page.probe(report, shown.overwrite)
+        probe(report, shown.overwrite)
     if plot is not None and all(METHODS[method].kind == "point estimate" for method in chosen):
         raise InputError("a point estimate has no density to draw", "no_draws", hint="name a method that draws as well")
     rows = table.read(model, data)
@@ -269,7 +270,7 @@ def report_command(
         raise InputError("give saved fits, or --all", "conflicting_options")
     if every:
         return _write_pages(output, models, methods, seed, overwrite)
-    page.probe(output, overwrite)
+    probe(output, overwrite)
     trees = [saved.load(path) for path in fit_files]
     with closing(terminal.TerminalReporter()) as reporter:
         terminal.note(f"wrote {page.report(trees, output, overwrite=overwrite, reporter=reporter)}")
@@ -282,7 +283,7 @@ def _write_pages(folder: Path, models: str | None, methods: str | None, seed: in
     asked = {model: _methods(model, methods) for model in map(zoo.find, chosen)}
     if not folder.is_dir():
         raise InputError(f"there is no folder {str(folder)!r}", "no_such_file", hint="make it first")
-    pages = {model: page.probe(folder / f"{model.name}.html", overwrite) for model in asked}
+    pages = {model: probe(folder / f"{model.name}.html", overwrite) for model in asked}
     failed = []
     for model, path in pages.items():
         try:

@@ -19,14 +19,14 @@ from bayeszoo.data.read import Data, example, read
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.process.progress import Reporter
-from bayeszoo.foundation.process.writing import require_writable, write_text
+from bayeszoo.foundation.process.writing import write_text
 from bayeszoo.model.base import Model
 from bayeszoo.model.fields import Hyperparameter, hyperparameters
 from bayeszoo.report.explore import em
 from bayeszoo.report.explore.answers import Answer, Answers, ByClosedForm, answers_of
 from bayeszoo.report.explore.packing import base64_of, packed
 from bayeszoo.report.provenance import notation
-from bayeszoo.report.safe import assets, script_safe, template
+from bayeszoo.report.safe import assets, probe, script_safe, template
 
 STEPS = {1: 33, 2: 13, 3: 7, 4: 5}
 """Places of each slider of the prior, by the number of fields."""
@@ -104,14 +104,6 @@ def explore(
     rows = data if isinstance(data, Data) else example(model) if data is None else read(model, data)
     chosen = model.weak(rows) if isinstance(model, type) else model
     write_text(page(_require_sliders(chosen), rows, reporter or Reporter()), path, overwrite)
-    return path
-
-
-def probe(path: Path, overwrite: bool = False) -> Path:
-    """Check, before any work, that the page can be written."""
-    if path.suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"the page is HTML: {path.name!r} must end in .html", "wrong_suffix")
-    require_writable(path, overwrite)
     return path
 
 
