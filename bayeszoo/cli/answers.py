@@ -42,6 +42,11 @@ class AnswerOptions:
         """Refuse files that cannot be written, before anything is computed."""
         saved.probe(self.output, plot, self.overwrite)
 
+    def load(self, fit_file: Path, plot: Path | None = None) -> xr.DataTree:
+        """Refuse files that cannot be written, and load the fit."""
+        self.probe(plot)
+        return saved.load(fit_file)
+
     def require_append(self, append: bool, data: object) -> None:
         """Refuse to append an answer to a table unless both tables are named."""
         if append and (data is None or self.output is None):
@@ -88,8 +93,7 @@ class AnswerOptions:
         show: Show,
     ) -> None:
         """Answer for the rows of a fit, or for new rows: load the fit, read the rows, ask, print and write."""
-        self.probe()
-        tree = saved.load(fit_file)
+        tree = self.load(fit_file)
         self.answer(ask(tree, saved.new_rows(Fit(tree), data, table)), saved.about(tree), show)
 
     def drawn(self, draw: Callable[[], Figure], plot: Path | None) -> saved.Writer:

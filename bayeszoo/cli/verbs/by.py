@@ -102,8 +102,7 @@ def contrasts_command(
     plot
         Draw the estimates of the groups and their differences here (.png, .svg or .pdf).
     """
-    shown.probe(plot)
-    tree = saved.load(fit_file)
+    tree = shown.load(fit_file, plot)
     frame = contrasts(tree, against, rope=rope)
     best = best_of_many(tree, rope)
     whole = pd.concat([frame, best], ignore_index=True) if len(best) else frame

@@ -99,8 +99,7 @@ def classify_command(
     shown.require_append(append, data)
     if append and isinstance(data, Data):
         raise InputError("--append needs a single fit", "one_group_only", hint="leave it out: -o has all groups")
-    shown.probe(plot)
-    tree = saved.load(fit_file)
+    tree = shown.load(fit_file, plot)
     new = saved.new_rows(Fit(tree), data, table)
     if explain is not None:
         table_of_row = explained(tree, new, row=explain)
@@ -112,8 +111,7 @@ def classify_command(
     whole = saved.about(tree)
     if "trials" in frame.attrs:
         whole |= {"confusion": confusion(frame).to_dict("index"), "calibration": saved.records(calibration(frame))}
-    draw = shown.drawn(lambda: plot_classes(frame), plot)
-    shown.answer(frame, whole, _show, in_full, plot=draw)
+    shown.answer(frame, whole, _show, in_full, plot=shown.drawn(lambda: plot_classes(frame), plot))
 
 
 def _show_explained(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:

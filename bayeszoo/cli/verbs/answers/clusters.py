@@ -41,8 +41,7 @@ def clusters_command(
     density
         Table of places: print instead the density of a row there, with its 95% interval.
     """
-    shown.probe(plot)
-    tree = saved.load(fit_file)
+    tree = shown.load(fit_file, plot)
     draw = shown.drawn(lambda: plot_clusters(tree), plot)
     if density is not None:
         frame = row_density(tree, saved.new_rows(Fit(tree), density, table))

@@ -38,8 +38,7 @@ def effects_command(
     plot
         Draw the effects with 95% intervals (.png, .svg or .pdf).
     """
-    shown.probe(plot)
-    tree = saved.load(fit_file)
+    tree = shown.load(fit_file, plot)
     frame = feature_effects(tree, group=group).set_index("feature")
 
     def show(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:

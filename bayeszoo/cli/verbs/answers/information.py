@@ -47,8 +47,7 @@ def information_command(
     """
     if of_row and plot is not None:
         raise InputError("--plot draws features, and --of-row has none", "conflicting_options")
-    shown.probe(plot)
-    tree = saved.load(fit_file)
+    tree = shown.load(fit_file, plot)
     if of_row:
         return shown.answer(entropy(tree, bits=bits), saved.about(tree), _show_entropy)
     frame = mutual_information(tree, bits=bits)

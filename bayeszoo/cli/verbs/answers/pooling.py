@@ -43,15 +43,13 @@ def groups_command(
     plot
         Draw the estimates against how well each group is known (.png, .svg or .pdf).
     """
-    shown.probe(plot)
-    tree = saved.load(fit_file)
+    tree = shown.load(fit_file, plot)
     frame = group_estimates(tree)
 
     def show(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
         _show(highest_first(frame).head(top), len(frame), whole, digits)
 
-    draw = shown.drawn(lambda: plot_pooling(tree), plot)
-    shown.answer(frame, saved.about(tree), show, plot=draw)
+    shown.answer(frame, saved.about(tree), show, plot=shown.drawn(lambda: plot_pooling(tree), plot))
 
 
 def _show(shown: pd.DataFrame, total: int, whole: Document, digits: int | None) -> None:

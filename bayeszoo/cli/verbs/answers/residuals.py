@@ -60,8 +60,7 @@ def residuals_command(
     seed
         Seed of the replicated data sets and of the randomized PITs of counts.
     """
-    shown.probe(plot)
-    tree = saved.load(fit_file)
+    tree = shown.load(fit_file, plot)
     frame = residuals(tree, seed=seed)
     model = Fit(tree).model
     series = isinstance(model, Sequential)  # rows of a series depend on those before

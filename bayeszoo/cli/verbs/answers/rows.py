@@ -311,8 +311,7 @@ def topics_command(
     plot
         Picture of the words of each topic: PNG, SVG or PDF.
     """
-    shown.probe(plot)
-    tree = saved.load(fit_file)
+    tree = shown.load(fit_file, plot)
     new = saved.new_rows(Fit(tree), data, table)
     frame = _topics_answer(tree, new, {"top": top, "documents": documents, "score": score, "untrusted": untrusted})
     draw = shown.drawn(lambda: plot_topics(tree, top, untrusted=untrusted), plot)

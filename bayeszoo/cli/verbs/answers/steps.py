@@ -30,8 +30,7 @@ def steps_command(fit_file: opt.FitFile, /, *, plot: _Plot = None, shown: Answer
 
     -o writes the function between all cuts of one feature, of several features the probability of a cut at each place.
     """
-    shown.probe(plot)
-    tree = saved.load(fit_file)
+    tree = shown.load(fit_file, plot)
     answer = steps(tree)
     is_written = shown.output is not None or shown.as_json
     frame = answer.function if is_written and len(answer.data["feature"]) == 1 else answer.jumps
@@ -43,8 +42,7 @@ def steps_command(fit_file: opt.FitFile, /, *, plot: _Plot = None, shown: Answer
         "tree": answer.drawing.split("\n"),
         **dict(zip(("tree_probability", "mcse_tree_probability"), answer.tree_probability, strict=True)),
     }
-    draw = shown.drawn(lambda: plot_steps(tree), plot)
-    shown.answer(frame, whole, partial(_show, answer), plot=draw)
+    shown.answer(frame, whole, partial(_show, answer), plot=shown.drawn(lambda: plot_steps(tree), plot))
 
 
 def _show(answer: Steps, frame: pd.DataFrame, whole: Document, digits: int | None) -> None:

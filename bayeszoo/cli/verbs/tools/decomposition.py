@@ -97,8 +97,7 @@ def _decompose_total(
     """Decompose the change of a total whose factors are columns of numbers: exact, without draws."""
     answer = due_to_of_table(data, total, by=by, **asdict(groups), **table.of_reading())
     whole = {"total": answer.formula, "by": by, "within": groups.within, "kind": answer.kind}
-    draw = shown.drawn(lambda: plot_due_to(answer), plot)
-    shown.answer(answer.summary, whole, _show_total, plot=draw)
+    shown.answer(answer.summary, whole, _show_total, plot=shown.drawn(lambda: plot_due_to(answer), plot))
 
 
 def _show_total(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
