@@ -14,6 +14,7 @@ from sklearn.naive_bayes import GaussianNB
 import bayeszoo as bz
 from bayeszoo.contract import identities
 from bayeszoo.contract.case import Case
+from bayeszoo.errors import NumericalError
 from bayeszoo.families.mixtures.gaussian_components import GaussianComponents
 from tests.refusals import raises
 
@@ -234,3 +235,21 @@ def test_ripleys_points():
     by_logits = bz.fit(logits(tau=100.0), bz.read(logits, FOLDER / "ripley.csv", target="class"), "map")
     decided = bz.classify(by_logits, table.drop(columns="class"))["decision"]
     assert np.sum(decided.to_numpy() != table["class"].astype(str).to_numpy()) == 114
+
+
+@pytest.mark.parametrize(
+    ("kind", "classes", "code"),
+    [
+        ("tied", "aaabbbccc", "not_identified"),
+        ("full", "aaabbbccc", "no_maximum"),
+        ("spherical", "aaaabbbbc", "no_maximum"),
+    ],
+)
+def test_rows_without_a_maximum_of_the_likelihood_are_sent_to_map(kind, classes, code):
+    """Nine rows in twelve dimensions, or a class of one row; the prior gives them a mode."""
+    rows = np.random.default_rng(0).normal(size=(9, 12))
+    data = bz.read(DISCRIMINANT, (rows, np.array([*classes])))
+    model = DISCRIMINANT.weak(data).replaced(covariance=kind)
+    with raises(NumericalError, code, "no maximum-likelihood estimate", "try map"):
+        bz.fit(model, data, "mle", groups=())
+    assert bz.fit(model, data, "map", groups=()).attrs["status"] == "ok"

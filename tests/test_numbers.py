@@ -123,3 +123,10 @@ def test_an_exact_estimate_that_is_0_but_for_rounding_is_0():
     assert numbers.statistic("mean", -8.3e-12, None, None, 1e-11) == "-8.3e-12"
     assert numbers.estimate(0.0, 1e-7) == "0"
     assert numbers.estimate(0.0, 1e-4) == "0.0000"
+
+
+def test_a_ratio_near_1_is_told_from_1():
+    """exp(1.56e-6), of one more unit of a feature whose sd is 164,000 units."""
+    assert numbers.statistic("mean", 1.0000015639) == "1.0000016"
+    assert numbers.statistic("mean", 1.0) == "1"
+    assert numbers.statistic("mean", 1.08123456) == "1.0812"

@@ -50,6 +50,9 @@ from bayeszoo.model.outer.over import Over
 STEPS = 32  # steps of each of two kinds that test a closed-form mode
 MAX_ROWS = 10_000  # most distinct rows for which the likelihood of a test step is computed row by row
 
+_NO_MLE = ("no_maximum", "no_data", "exact_fit", "not_identified")
+"""Codes of errors of data that have no maximum of the likelihood, or several."""
+
 CORNERS = "laplace: the log density has corners, and no curvature at a mode on one; nuts samples it"
 
 
@@ -75,7 +78,18 @@ def run_map(problem: Problem) -> Outcome:
 
 
 def run_mle(problem: Problem) -> Outcome:
-    """Find the maximum-likelihood point; the prior plays no part."""
+    """Find the maximum-likelihood point; the prior plays no part. Where there is none, propose `run_map`."""
+    try:
+        return _mle(problem)
+    except NumericalError as error:
+        line = str(error)
+        if error.code not in _NO_MLE or any(step in line for step in ("; use ", " map ")):
+            raise
+        line = line if "maximum" in line else f"no maximum-likelihood estimate: {line}"
+        raise NumericalError(f"{line}; try map, whose prior decides where the data do not", error.code) from error
+
+
+def _mle(problem: Problem) -> Outcome:
     model = problem.model
     if isinstance(model, LogConcave):
         return concave.run(problem, flat=True)

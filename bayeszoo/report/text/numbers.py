@@ -22,6 +22,7 @@ _LOCATIONS = (*_PLACES, "observed", "filled", "level", "raw", "replicated")
 _NATS = ("log_evidence", "elbo")
 _NOTHING = 1e-10
 """Share of the sd below which an estimate without an error is 0: what is smaller is rounding of a sum."""
+_NEAR_1 = 1e-3
 _LARGE = (1e5, 1e11)
 """Range of large numbers whose differences five significant digits may hide."""
 
@@ -117,8 +118,13 @@ def statistic(key: str, value: Any, error: Any = None, digits: int | None = None
 
 
 def _unit(value: Any) -> float | None:
-    """Return 0.1, an sd that gives a large number two digits after the point; None for other numbers."""
-    return 0.1 if _LARGE[0] <= abs(value) < _LARGE[1] else None
+    """Return an sd for the digits of a number that has none; None where five digits tell it apart.
+
+    A large number has two digits after the point, and one near 1, as the ratio of a feature in small units, two digits
+    of its distance from 1.
+    """
+    away = abs(value - 1)
+    return 0.1 if _LARGE[0] <= abs(value) < _LARGE[1] else away if 0 < away < _NEAR_1 else None
 
 
 def written(row: Any, name: str, digits: int | None = None) -> str:
