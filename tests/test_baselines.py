@@ -57,6 +57,19 @@ def test_wrong_decisions_are_those_of_scikit_learn_on_the_same_rows(how):
     assert frame["error"].is_monotonic_increasing
 
 
+def test_no_errors_at_all_have_no_standard_error():
+    """0 would say that no other row can be put into a wrong class."""
+    X = np.r_[np.linspace(-9, -5, 40), np.linspace(5, 9, 40)][:, None]
+    y = (X[:, 0] > 0).astype(int)
+    found = row(bz.held_out_error(LOGISTIC(), (X, y), methods=["map"], seed=1), "map")
+    assert (found["error"], found["trials"] > 1) == (0, True)
+    assert np.isnan(found["error_se"])
+    scored = bz.classify(bz.fit(LOGISTIC(), (X, y), "map", groups=()), (X, y)).attrs
+    assert scored["loss_of_one"] == 0
+    assert np.isnan(scored["se_loss_of_one"])
+    assert scored["se_log_score_of_one"] > 0
+
+
 @pytest.mark.parametrize(
     ("name", "machine"),
     [

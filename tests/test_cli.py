@@ -327,6 +327,10 @@ FIT = ["fit", "beta_bernoulli", "coins.csv"]
         ([*FIT, "--method", "magic"], "there is no method 'magic'; use one of exact, enumerate, mle, map"),
         ([*FIT, "--frob", "1"], "Unknown option: --frob."),
         ([*FIT, "--outcome", "y"], "Unknown option: --outcome; here it is `--target COLUMN`."),
+        (
+            [*FIT, "--columns", "y", "--columns", "z"],
+            "Parameter --columns specified multiple times. Give it once; a list has commas: a,b.",
+        ),
         (["forecast", "fit.nc"], 'Unknown command "forecast"; here it is `bayeszoo predict FIT --rows N`.'),
         ([*FIT, "--prior", "flat"], 'Invalid value "flat" for --prior.'),
         ([*FIT, "--method", "exact", "--tune", "5"], "method 'exact' has no option 'tune'; it takes draws, chains"),

@@ -18,7 +18,7 @@ import traceback
 from collections.abc import Sequence
 from typing import Literal
 
-from cyclopts import App, CycloptsError, UnknownOptionError
+from cyclopts import App, CycloptsError, RepeatArgumentError, UnknownOptionError
 from cyclopts.exceptions import UnknownCommandError
 
 from bayeszoo.cli import terminal, verbs
@@ -151,6 +151,8 @@ def _run(arguments: list[str], debug: bool) -> int:
 def _wrong_use(error: CycloptsError) -> str:
     """Return the error of a command line; for an option or command of another tool also its name in bayeszoo."""
     said, word = str(error).strip(), ""
+    if isinstance(error, RepeatArgumentError):
+        return f"{said} Give it once; a list has commas: a,b."
     if isinstance(error, UnknownOptionError):
         word = error.token.keyword or error.token.value
     elif isinstance(error, UnknownCommandError) and error.unused_tokens:

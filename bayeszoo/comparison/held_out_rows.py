@@ -80,9 +80,10 @@ def held_out_error(
     pandas.DataFrame
         One row for each fit or baseline, the smallest error first: ``by``, the method or the baseline; ``kind``, that
         of the fit or "baseline"; ``error``, the share of trials decided wrongly, or for a real outcome the root mean
-        squared error of the predictive mean; ``error_se``, its standard error over trials; ``log_score``, the mean log
-        predictive density of a trial, which a baseline does not have; ``trials``, the number held out; ``status``.
-        Monte Carlo errors of fits by draws are at most ``mcse_error`` and ``mcse_log_score``.
+        squared error of the predictive mean; ``error_se``, its standard error over trials, NaN of trials that are all
+        alike; ``log_score``, the mean log predictive density of a trial, which a baseline does not have; ``trials``,
+        the number held out; ``status``. Monte Carlo errors of fits by draws are at most ``mcse_error`` and
+        ``mcse_log_score``.
 
     Raises
     ------
@@ -220,7 +221,9 @@ def _summed(kind: type[Model], parts: Sequence[Losses]) -> Document:
     scored["mcse_log_score"] = math.hypot(*(part.mcse_log_score for part in parts)) / total
     moved = math.hypot(*(part.mcse_losses for part in parts)) / total
     if issubclass(kind, Classifies):
-        spread = math.sqrt(mean * (1 - mean) / max(total - 1, 1))
+        spread = (
+            math.sqrt(mean * (1 - mean) / max(total - 1, 1)) or math.nan
+        )  # trials that are all alike show no spread
         return {"error": mean, "error_se": spread, "mcse_error": moved, **scored}
     root, spread = math.sqrt(mean), float(np.std(losses, ddof=1)) if total > 1 else math.nan
     of_root = {"error_se": spread / math.sqrt(total), "mcse_error": moved}

@@ -115,12 +115,12 @@ def _actions(frame: pd.DataFrame) -> np.ndarray:
 
 
 def _mean(terms: np.ndarray, counts: np.ndarray) -> tuple[float, float]:
-    """Return the mean of one trial and its standard error over trials."""
+    """Return the mean of one trial and its standard error over trials, NaN of trials that are all alike."""
     total = int(counts.sum())
     mean = float((counts * terms).sum() / total) if total else math.nan
     if total < 2 or not math.isfinite(mean):
         return mean, math.nan
-    return mean, math.sqrt(float((counts * np.square(terms - mean)).sum()) / (total - 1) / total)
+    return mean, math.sqrt(float((counts * np.square(terms - mean)).sum()) / (total - 1) / total) or math.nan
 
 
 def _one_by_one(classes: list[str]) -> list[tuple[int, str]]:
