@@ -173,5 +173,5 @@ def test_a_process_that_ends_and_a_model_that_raises_stop_no_other_fit(written, 
     assert tree["posterior"]["dataset"].to_numpy().tolist() == ["plain", "last", "more"]
     failures = json.loads(tree.attrs["failures"])
     assert failures.keys() == {"ends", "raises"}
-    assert failures["ends"] == "the process that fitted it ended, as it may for lack of memory"
+    assert failures["ends"] == "the process that fitted it ended, perhaps out of memory"
     assert failures["raises"].endswith("KeyError: 'fourteen'")

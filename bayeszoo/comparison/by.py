@@ -268,7 +268,7 @@ def contrasts(tree: xr.DataTree, against: str | None = None, *, rope: float | No
     if reasons and against == BEST:
         reasons.append(f"{BEST}: unknown while groups are withheld")
     hidden = [
-        f"{name}: components of different groups are not the same ones" for name in _of_each_component(fits[first])
+        f"{name}: the components of different groups do not correspond" for name in _of_each_component(fits[first])
     ]
     relabelled = dict.fromkeys(
         name for pair in pairs if BEST not in pair for name in _with_other_labels(*(fits[label] for label in pair))

@@ -129,7 +129,7 @@ def require_comparable(candidates: list[Candidate]) -> None:
     require_same_density({candidate.name: candidate.model for candidate in candidates})
     for other in others:
         if not _same_observations(first, other):
-            units = f"one observation of {first.name} is not one observation of {other.name}"
+            units = f"{first.name} and {other.name} count observations differently"
             raise InputError(f"{units}: their scores cannot be compared", "not_comparable")
 
 
@@ -147,7 +147,8 @@ def differing_priors(candidates: list[Candidate]) -> list[str]:
         values = {name: (getattr(model, name), getattr(other, name)) for name in shared}
         differences = [f"{name} {text(a)} and {text(b)}" for name, (a, b) in values.items() if not np.array_equal(a, b)]
         if differences:
-            lines.append(f"the priors of {first} and {second} differ, and their evidences: {', '.join(differences)}")
+            named = ", ".join(differences)
+            lines.append(f"the priors of {first} and {second} differ, and so do their evidences: {named}")
     return lines
 
 

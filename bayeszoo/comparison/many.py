@@ -42,7 +42,7 @@ _IN_TURN = Lock()
 """Fits of one process run one after the other: a worker may have many threads, and PyTensor is not thread-safe."""
 DATASET = "dataset"
 """The dimension of the data sets."""
-ENDED = "the process that fitted it ended, as it may for lack of memory"
+ENDED = "the process that fitted it ended, perhaps out of memory"
 STOPPED = "stopped before any data set was fitted; nothing was kept"
 UNFITTED = "stopped before it was fitted"
 MOST_SAID = 5
@@ -183,7 +183,7 @@ def _workers(model: Model, workers: int | None, most: int) -> int:
 def _refuse_hidden(model: Model) -> None:
     if not Reference.of(model).is_of(model):
         hint = "write it to a file, or use workers=1"
-        raise InputError(f"no other process can find {type(model).__name__}", "not_importable", hint=hint)
+        raise InputError(f"other processes cannot import {type(model).__name__}", "not_importable", hint=hint)
 
 
 def _where(model: Model, workers: int | None, client: object, most: int) -> _Fitted:

@@ -116,7 +116,7 @@ def _objection(model: ClosedForm[Any], data: Data, name: str) -> str:
     if type(model).log_prior is ClosedForm.log_prior or not isinstance(model, Observable):
         return f"{model.name} has no log_prior and likelihood to choose it by draws"
     if not hyperparameters(model)[name].positive:
-        return f"by draws only positive fields are chosen, which {name} is not"
+        return f"by draws only positive fields can be chosen, and {name} is not positive"
     models: list[Any] = [model, moved(model, name)]
     rows = model.inputs.reordered(data, np.arange(min(len(model.inputs.outcome(data)), 20)))
     first, second = (vars(variant.statistics(rows)) for variant in models)

@@ -27,7 +27,7 @@ def by_importance(model: OverDrawn, candidate: Candidate, seed: int = 0) -> tupl
     some = {name: values[::step] for name, values in draws.items()}
     weigh = model.weigher(some, candidate.data, np.random.default_rng(seed))
     if weigh is None:
-        raise NumericalError(f"{model} has no density, and its evidence no estimate", "no_evidence")
+        raise NumericalError(f"{model} has no density, and its evidence cannot be estimated", "no_evidence")
     weights = weigh(FIRST)
     if (k_hat := pareto_k(weights)) > GOOD_K_HAT:
         weights = np.concatenate([weights, weigh(MORE)])

@@ -214,7 +214,7 @@ def _around(best: EmpiricalBayes, name: str) -> Uniform:
     if best.status != "ok":
         why = "; ".join(best.reasons)
         raise Untrustworthy(
-            f"the evidence has no maximum to lay bounds around ({why}): give bounds of {name}", "no_maximum"
+            f"the evidence has no maximum to set bounds around ({why}): give bounds of {name}", "no_maximum"
         )
     excess = float(getattr(best.model, name)) - above
     return between(best.model, {name: (above + excess / FACTOR, above + excess * FACTOR)})[name]

@@ -143,7 +143,7 @@ def due_to(before: Any, after: Any, formula: str) -> DueTo:
     total = Formula.of(formula)
     if reserved := {"before", "after", CHANGE} & {*total.names}:
         raise InputError(
-            f"{shown(min(reserved))} is a factor, and the name of a row of the answer",
+            f"{shown(min(reserved))} names a factor and a row of the answer",
             "duplicate_name",
             hint="rename it",
         )

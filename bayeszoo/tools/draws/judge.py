@@ -53,11 +53,11 @@ ADVICE = {
     "non_finite_draws": "find out where draws are infinite or NaN: a transform or a scale may overflow",
     "stuck_chains": "give the chain that never moves another start and smaller steps",
     "repeated_chains": "give each chain its own seed: some chains are copies",
-    "score_z": "find out which density was sampled: it is not that of this model on these data; look at the data, the "
-    "prior's scales and the Jacobian of each transform",
+    "score_z": "the sampled density is not that of this model and these data: check the data, the scales of the prior "
+    "and the Jacobian of each transform",
     "virial_z": "find out why the draws are wider or narrower than the density: the acceptance rule, or the step",
-    "symmetry_z": "report no single components or signs before `bz.relabel`: numbers that no label moves, such as "
-    "densities, predictions and sorted values, are right",
+    "symmetry_z": "do not report single components or signs before `bz.relabel`; densities, predictions and sorted "
+    "values, which do not depend on labels, are right",
     "divergences": "raise target_accept to .95 or .99; if some remain, write hierarchies with non-centred effects",
     "e_bfmi": "write heavy-tailed parameters as products or mixtures of light-tailed ones",
     "tree_depth": "raise max_treedepth, or bring the parameters to one scale",
@@ -94,11 +94,11 @@ class Judgement:
         missed = [str(check) for check in self.checks if not check.passed]
         passed, unstored = len(self.checks) - len(missed), ", ".join(self.not_checked)
         lines = [f"verdict {self.verdict}: {passed} of {len(self.checks)} checks passed", *missed]
-        lines += [f"not checked, as the sampler has not stored it: {unstored}"] * bool(unstored)
+        lines += [f"not checked (the sampler did not store it): {unstored}"] * bool(unstored)
         named = ", ".join(self.constant[:MOST_NAMED]) + f" and {len(self.constant) - MOST_NAMED} more" * (
             len(self.constant) > MOST_NAMED
         )
-        lines += [f"the same in all draws, and not judged: {named}"] * bool(self.constant)
+        lines += [f"constant in all draws, not judged: {named}"] * bool(self.constant)
         return "\n".join([*lines, *(f"next: {line}" for line in self.advice)])
 
 
