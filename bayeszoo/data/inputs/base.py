@@ -196,8 +196,8 @@ class Inputs(ABC):
         return {}
 
     def has_outcome(self, arrays: Arrays) -> bool:
-        """Say whether rows to be predicted hold their outcome."""
-        return True
+        """Say whether rows hold their outcome; rows to be predicted may lack it."""
+        return self.name in arrays
 
     def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
         """Return further observations with the labels of a fit, and unknown outcomes as 0."""

@@ -152,6 +152,10 @@ class Categories(Inputs):
         """Return the codes, shape (rows,), or the counts, shape (rows, categories)."""
         return arrays[self.name if self.name in arrays else COUNTS]
 
+    def has_outcome(self, arrays: Arrays) -> bool:
+        """Say that rows hold their outcome."""
+        return True
+
     def observations(self, arrays: Arrays) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Return one row for each category, and its count."""
         labels = arrays[self.axis]

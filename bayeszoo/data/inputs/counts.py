@@ -251,10 +251,6 @@ class Counts(Inputs):
         self._with_exposure(table, {EXPOSURE: exposure}, like)
         return self._arrays({EXPOSURE: table[exposure]}, missing, ())
 
-    def has_outcome(self, arrays: Arrays) -> bool:
-        """Say whether the rows hold more than their exposure."""
-        return self.name in arrays
-
     def other_forms(self, arrays: Arrays) -> list[dict[str, np.ndarray]]:
         """Return the same counts with unequal exposures."""
         if EXPOSURE in arrays:

@@ -148,10 +148,6 @@ class Edges(Inputs):
         """Return the name of the first node."""
         return {NODE: arrays[NODE][arrays[PLACE][0]]}
 
-    def has_outcome(self, arrays: Arrays) -> bool:
-        """Say whether the labels are known."""
-        return self.name in arrays
-
     def size(self, arrays: Arrays) -> int:
         """Return how many nodes are told, or asked for."""
         return len(arrays[PLACE])

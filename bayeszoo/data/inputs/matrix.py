@@ -96,10 +96,6 @@ class RealWithError(Measured):
         """Return the data with every outcome y as ``factor * y + shift``."""
         return {**super().in_units(arrays, factor, shift), self.error: abs(factor) * arrays[self.error]}
 
-    def has_outcome(self, arrays: Arrays) -> bool:
-        """Say whether the rows hold more than their standard errors."""
-        return self.name in arrays
-
     def size(self, arrays: Arrays) -> int:
         """Return the number of rows."""
         return len(arrays[self.error])

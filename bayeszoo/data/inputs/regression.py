@@ -321,10 +321,6 @@ class WithFeatures(Inputs):
         named = {} if target == self.name or not self.has_outcome(arrays) else {"target": target}
         return named | ({self.beside: beside} if self.beside in arrays and beside != self.beside else {})
 
-    def has_outcome(self, arrays: Arrays) -> bool:
-        """Say whether the rows hold more than their features."""
-        return self.name in arrays
-
     def size(self, arrays: Arrays) -> int:
         """Return the number of rows."""
         return len(arrays[self.features])

@@ -64,10 +64,6 @@ class Groups(Inputs):
     @abstractmethod
     def _read(self, request: Request) -> Parsed: ...
 
-    def has_outcome(self, arrays: Arrays) -> bool:
-        """Say whether the groups have their outcome."""
-        return self.name in arrays
-
     def size(self, arrays: Arrays) -> int:
         """Return the number of groups."""
         return len(arrays[GROUP])

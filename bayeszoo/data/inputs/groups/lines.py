@@ -123,10 +123,6 @@ class GroupRows(Measured):
         numbers = {name: arrays[name] for name in (self.name, self.feature) if name in arrays}
         return {**numbers, GROUP: arrays[GROUP][arrays[CODE]]}
 
-    def has_outcome(self, arrays: Arrays) -> bool:
-        """Say whether the rows have their outcome."""
-        return self.name in arrays
-
     def size(self, arrays: Arrays) -> int:
         """Return the number of rows."""
         return len(arrays[self.feature])

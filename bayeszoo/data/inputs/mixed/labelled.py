@@ -141,10 +141,6 @@ class Labelled(Mixed):
         named: dict[str, Any] = {"target": target} if target != self.name else {}
         return named | named_classes(arrays, self.name) | super()._named(arrays)
 
-    def has_outcome(self, arrays: Arrays) -> bool:
-        """Say whether the rows hold their class."""
-        return self.name in arrays
-
     def _every_row(self, arrays: Arrays, times: int = 1) -> dict[str, np.ndarray]:
         classes = len(arrays[CLASS])
         rows = super()._every_row(arrays, times * classes)

@@ -129,6 +129,10 @@ class Transitions(Inputs):
         """Return the code of the next symbol of each transition, shape (rows,)."""
         return arrays["next"]
 
+    def has_outcome(self, arrays: Arrays) -> bool:
+        """Say that rows hold their outcome."""
+        return True
+
     def observations(self, arrays: Arrays) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Return the distinct transitions, and their counts."""
         previous, following, times = distinct_pairs(arrays["previous"], arrays["next"])

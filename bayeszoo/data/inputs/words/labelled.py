@@ -243,10 +243,6 @@ class LabelledDocuments(Bags):
 
     # Documents as rows
 
-    def has_outcome(self, arrays: Arrays) -> bool:
-        """Say whether the documents have their class."""
-        return self.name in arrays
-
     def size(self, arrays: Arrays) -> int:
         """Return the number of documents."""
         return len(arrays[LENGTH])
