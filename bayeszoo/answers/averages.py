@@ -247,11 +247,24 @@ def errors_of_probabilities(average: Average | LeftOut, p: np.ndarray) -> np.nda
 
     This one has the digits that 1 - 1e-20 lacks.
     """
-    error, mean = average.error(p, (0.0, 1.0)), average.mean(p)
-    top = np.argmax(mean, axis=-1)[:, None]
+    top = np.argmax(average.mean(p), axis=-1)[:, None]
     others = np.sum(p, axis=-1, where=np.arange(p.shape[-1]) != top)
-    np.put_along_axis(error, top, average.error(others, (0.0, 1.0))[:, None], axis=-1)
+    of_others = average.error(others, (0.0, 1.0))[:, None]
+    if p.shape[-1] == 2:  # the sum is the other one
+        return np.repeat(of_others, 2, axis=-1)
+    error = average.error(p, (0.0, 1.0))
+    np.put_along_axis(error, top, of_others, axis=-1)
     return error
+
+
+def errors_of_sums(average: Average | LeftOut, p: np.ndarray, errors: np.ndarray, factors: np.ndarray) -> np.ndarray:
+    """Return the errors of sums of probabilities (chain, draw, rows, K) times factors (rows, K, sums).
+
+    ``errors`` (rows, K) are those of the probabilities, of which two have sums that move as they do.
+    """
+    if p.shape[-1] == 2:
+        return np.abs(factors[:, 1] - factors[:, 0]) * errors[:, :1]
+    return average.error(np.einsum("...nk,nks->...ns", p, factors), (factors.min(axis=1), factors.max(axis=1)))
 
 
 def _with_axes(weights: np.ndarray, values: np.ndarray) -> np.ndarray:

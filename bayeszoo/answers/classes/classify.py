@@ -15,6 +15,7 @@ from bayeszoo.answers.averages import (
     Average,
     LeftOut,
     errors_of_probabilities,
+    errors_of_sums,
     given_the_others,
 )
 from bayeszoo.answers.checks.leave_out import MAX_DISTINCT
@@ -346,15 +347,12 @@ def _counts(model: Classifies, data: Arrays, classes: int) -> np.ndarray:
 def decided(log_p: np.ndarray, losses: np.ndarray, counts: np.ndarray | None, average: Average | LeftOut) -> Decisions:
     """Average probabilities, and take the decision of least expected loss, and whether it is settled."""
     p = np.exp(log_p)
-    risks = p @ losses
-    risk = average.mean(risks)
+    mcse, risk = errors_of_probabilities(average, p), average.mean(p @ losses)
     action = np.argmin(risk, axis=-1)
-    best = np.take_along_axis(risks, action[None, None, :, None], axis=-1)
     least = risk[np.arange(len(risk)), action]
     is_other = np.arange(losses.shape[1]) != action[:, None]
-    losses_of_action = losses[:, action].T  # (rows, K), for each true class
-    excess = losses - losses_of_action[..., None]
-    error = average.error(risks - best, (excess.min(axis=1), excess.max(axis=1)))
+    losses_of_action = losses[:, action].T[..., None]  # (rows, K, 1), for each true class
+    error = errors_of_sums(average, p, mcse, losses - losses_of_action)
     error = np.nan_to_num(error, nan=-1.0 if average.kind == "point estimate" else np.inf)
     is_worse = risk - least[:, None] > _ERRORS * error
     unknown = np.full(p.shape[2:], np.nan)
@@ -362,10 +360,10 @@ def decided(log_p: np.ndarray, losses: np.ndarray, counts: np.ndarray | None, av
     yes, no = np.ones(rows, dtype=bool), np.zeros(rows, dtype=bool)
     decisions = Decisions(
         average.mean(p),
-        errors_of_probabilities(average, p),
+        mcse,
         action,
         least,
-        average.error(best[..., 0], (losses_of_action.min(axis=1), losses_of_action.max(axis=1))),
+        errors_of_sums(average, p, mcse, losses_of_action)[:, 0],
         np.all(is_worse | ~is_other, axis=-1),
         *((unknown, unknown) if counts is None else average.log_means(log_p, counts > 0)),
         unknown[:, 0],
