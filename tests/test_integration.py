@@ -19,7 +19,7 @@ from bayeszoo.distributions import frozen
 from bayeszoo.distributions.averages.integrated import InnerMarginal, Moments
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.distributions.scale import Scale
-from bayeszoo.foundation.gate import failures, passed
+from bayeszoo.foundation.gate import failures, passed, verdict
 from bayeszoo.foundation.numerics import grid as rules
 from bayeszoo.inference.methods.modes import outer, surface
 from bayeszoo.inference.problem import Problem
@@ -163,6 +163,28 @@ def test_equal_groups_make_narrow_components_and_a_grid_too_coarse_for_them_is_s
     assert passed(integrate(BetaBinomial(), pair).checks)
     monkeypatch.setattr(rules, "INTERVALS", {2: (16, 16)})
     assert "inner quantiles" in failures(integrate(BetaBinomial(), pair).checks)
+
+
+def test_a_grid_that_moves_quantiles_by_little_is_shown_with_a_warning(monkeypatch):
+    """They were withheld. Their probabilities are those of a fine grid and SciPy's beta."""
+    y, n = np.array([3, 5]), np.array([10, 10])
+    pair = bz.read(BetaBinomial(), {"successes": y, "trials": n, "group": ["a", "b"]})
+    monkeypatch.setattr(rules, "INTERVALS", {2: (80, 80)})
+    coarse = integrate(BetaBinomial(), pair)
+    assert verdict(coarse.checks) == "caution"
+
+    def log_density(logit, log_size):
+        mean, size = scipy.special.expit(logit), np.exp(log_size)
+        rows = sum(stats.betabinom.logpmf(*row, mean * size, (1 - mean) * size) for row in zip(y, n, strict=True))
+        return rows + stats.pareto.logpdf(size, 0.5) + np.log(mean) + np.log1p(-mean) + log_size
+
+    (logits, log_sizes), mass, _ = brute_force(log_density, (-14.0, 1e-9), (14.0, 20.0), 700)
+    mass[:, 0] /= 2  # the end at a size of 1
+    mass /= mass.sum()
+    a, b = (scipy.special.expit(s * logits)[:, None] * np.exp(log_sizes) for s in (1, -1))
+    for level in (0.025, 0.5, 0.975):
+        quantile = coarse.posterior["theta"].ppf(level)[0]
+        assert np.sum(mass * stats.beta.cdf(quantile, a + 3, b + 7)) == pytest.approx(level, abs=5e-4)
 
 
 # Modes

@@ -39,6 +39,8 @@ and of the inner parameters.
 
 This is the error of half the points; the error of all points is of fourth order at least, hence a sixteenth.
 """
+SHOWN_MOVED = 1e-3
+"""Up to this change of quantiles, in probability, they are shown with a warning: draws are off by ten times as much."""
 PROBED = 8
 """Number of entries of inner parameters whose quantiles are checked."""
 DEPTH, LEAST_DEPTH = 50.0, 30.0
@@ -235,8 +237,8 @@ def _over_outer(model: Conditional, data: Arrays) -> Integrated:
     posterior = integrated(integrand, grid, inner, integrand.log_joint, all_moments, rows)
     checks = [
         at_most("grid_evidence", grid.error, MAX_ERROR),
-        at_most("grid_outer_quantiles", grid.moved, MAX_MOVED),
-        at_most("grid_inner_quantiles", moved(grid), MAX_INNER_MOVED),
+        at_most("grid_outer_quantiles", grid.moved, MAX_MOVED, SHOWN_MOVED),
+        at_most("grid_inner_quantiles", moved(grid), MAX_INNER_MOVED, SHOWN_MOVED),
         at_least("drop_at_bounds", grid.depth, LEAST_DEPTH),
     ]
     of_derived = {name: moment for name, moment in all_moments.items() if name not in posterior}
@@ -307,7 +309,7 @@ def _over_weights(model: LogConcave, data: Arrays) -> Integrated:
     checks = [
         at_most("grid_evidence", max(grid.error for grid in grids), MAX_ERROR),
         at_most("other_grid_evidence", abs(grids[-1].log_integral - evidence), MAX_ERROR),
-        at_most("grid_quantiles", max(g.moved for g in grids), MAX_MOVED),
+        at_most("grid_quantiles", max(g.moved for g in grids), MAX_MOVED, SHOWN_MOVED),
         at_least("drop_at_bounds", min(g.depth for g in grids), LEAST_DEPTH),
     ]
     mass = np.ravel(grids[0].mass)
