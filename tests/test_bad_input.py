@@ -101,7 +101,7 @@ def test_models_that_cannot_be_made(name, fields, message):
     [
         ("y\n3\n", [], "the fit has an exposure, these rows have none"),
         ("y,exposure\n1,x\n", [], "'x' is not a number"),
-        (None, ["--rows", "3"], "the exposure of further rows is not known"),
+        (None, ["--rows", "3"], "further rows need their exposure"),
     ],
 )
 def test_rows_that_cannot_be_predicted(refused, written, nothing_compiled, tmp_path, table, options, message):

@@ -96,6 +96,9 @@ class Inputs(ABC):
     entries: tuple[str, ...] = ()
     """Arrays with several entries for a row, such as words of a document: their first axis is not that of the rows."""
 
+    needs: ClassVar[tuple[str, str] | None] = None
+    """What further rows need, such as their exposure, and the columns that hold it; None if nothing."""
+
     is_in_order: ClassVar[bool] = False
     """Whether rows are in order of time, and a column may name sequences of them."""
 
@@ -200,7 +203,9 @@ class Inputs(ABC):
         return self.name in arrays
 
     def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
-        """Return further observations with the labels of a fit, and unknown outcomes as 0."""
+        """Return further observations with the labels of a fit, and unknown outcomes as 0; refuse rows with `needs`."""
+        if self.needs is not None:
+            raise further_rows_need(*(text.format(self) for text in self.needs))
         size = (rows, *(len(arrays[axis]) for axis in self.dims.get(self.name, ())))
         kind = arrays[self.name].dtype if self.name in arrays else np.int64
         return {self.name: np.zeros(size, kind), **{axis: arrays[axis] for axis in self.coords}}
@@ -337,6 +342,11 @@ def columns_of(
     if not len(columns[0]):
         raise InputError("no data rows", "no_data")
     return [replace(column, name=label) for label, column in zip(wanted, columns, strict=True)]
+
+
+def further_rows_need(quantity: str, columns: str) -> InputError:
+    """Return the error of further rows that are asked for by their number alone."""
+    return InputError(f"further rows need {quantity}", "new_rows_unknown", hint=f"give a table with {columns}")
 
 
 def every_code(labels: int) -> Iterator[np.ndarray]:

@@ -9,7 +9,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayeszoo.data.inputs.base import Arrays, Inputs, Parsed, distinct_pairs, every_code, group_starts
+from bayeszoo.data.inputs.base import (
+    Arrays,
+    Inputs,
+    Parsed,
+    distinct_pairs,
+    every_code,
+    further_rows_need,
+    group_starts,
+)
 from bayeszoo.data.inputs.labels import texts_of
 from bayeszoo.data.table.cells import MISSING, Numbers, is_code, number
 from bayeszoo.data.table.table import (
@@ -264,11 +272,7 @@ class Counts(Inputs):
     def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
         """Return further observations."""
         if EXPOSURE in arrays:
-            raise InputError(
-                "the exposure of further rows is not known",
-                "new_rows_unknown",
-                hint="give a table with a column exposure",
-            )
+            raise further_rows_need("their exposure", "a column exposure")
         return super().unseen(arrays, rows)
 
     def observations(self, arrays: Arrays) -> tuple[dict[str, np.ndarray], np.ndarray]:

@@ -74,7 +74,7 @@ class RealWithError(Measured):
 
     name: str = "y"
     error: str = "se"
-    options = frozenset({"column", "se"})
+    options, needs = frozenset({"column", "se"}), ("their standard errors", "a column {0.error}")
     holds = "one column of real numbers ({0.name}) and one of the standard error of each ({0.error}, or say with --se)"
 
     def _parse(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed:
@@ -99,11 +99,6 @@ class RealWithError(Measured):
     def size(self, arrays: Arrays) -> int:
         """Return the number of rows."""
         return len(arrays[self.error])
-
-    def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
-        """Refuse further rows, whose standard errors are unknown."""
-        hint = f"give a table with a column {self.error}"
-        raise InputError("the standard errors of further rows are not known", "new_rows_unknown", hint=hint)
 
 
 @dataclass(frozen=True)

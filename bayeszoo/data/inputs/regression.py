@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from bayeszoo.data.inputs.base import Arrays, Inputs, Layout, Measured, Parsed, columns_of, listing
+from bayeszoo.data.inputs.base import Arrays, Inputs, Layout, Measured, Parsed, columns_of, further_rows_need, listing
 from bayeszoo.data.inputs.counts import Outcomes
 from bayeszoo.data.inputs.features.formula import FormulaCoding, coding_of
 from bayeszoo.data.inputs.features.holes import HOLES, refuse_options, with_holes
@@ -333,8 +333,7 @@ class WithFeatures(Inputs):
         """Refuse further rows, whose features are unknown."""
         axis, coding = arrays[self.axis], coding_of(arrays)
         names = np.delete(axis, list(products(axis))).tolist() if coding is None else coding.features
-        hint = f"give a table with the columns {joined(names)}"
-        raise InputError("the features of further rows are not known", "new_rows_unknown", hint=hint)
+        raise further_rows_need("their features", f"the columns {joined(names)}")
 
 
 @dataclass(frozen=True)

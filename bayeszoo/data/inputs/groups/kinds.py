@@ -42,6 +42,7 @@ class Groups(Inputs):
 
     row_names = GROUP
     layout = Layout((GROUP,))
+    needs = ("their {0.beside}", "a column {0.beside}")
     beside: str
     """The second array, which gives the precision of the outcome: standard errors, trials or exposures."""
     unknown: float = 0
@@ -75,11 +76,6 @@ class Groups(Inputs):
     def relabelled(self, arrays: Arrays, axis: str, permutation: np.ndarray) -> dict[str, np.ndarray]:
         """Put the groups in the order of `permutation`."""
         return self.reordered(arrays, permutation)
-
-    def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
-        """Refuse further groups, whose precision is unknown."""
-        hint = f"give a table with a column {self.beside}"
-        raise InputError(f"the {self.beside} of further groups is not known", "new_rows_unknown", hint=hint)
 
     def uninformed(self, groups: np.ndarray) -> dict[str, np.ndarray]:
         """Return groups with these names and no observations, whose parameters have the population's law."""

@@ -36,6 +36,7 @@ class GroupRows(Measured):
     feature: str = "x"
     options = frozenset({*_OPTIONS.values(), GROUP})
     lists = frozenset({"features"})
+    needs = ("their feature and group", "a column of each")
     holds = (
         "a column of the outcome ({0.name}, or --target), one of a feature ({0.feature}, or --features), both of real "
         "numbers, and one that names the group of each row (group, or --group)"
@@ -126,11 +127,6 @@ class GroupRows(Measured):
     def size(self, arrays: Arrays) -> int:
         """Return the number of rows."""
         return len(arrays[self.feature])
-
-    def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
-        """Refuse further rows, whose feature and group are unknown."""
-        hint = "give a table with a column of each"
-        raise InputError("feature and group of further rows are not known", "new_rows_unknown", hint=hint)
 
 
 def _named(column: Column | None) -> dict[str, Column]:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bayeszoo.data.inputs.base import Arrays, Inputs, Layout, Parsed, every_code, listing
+from bayeszoo.data.inputs.base import Arrays, Inputs, Layout, Parsed, every_code, further_rows_need, listing
 from bayeszoo.data.inputs.classed import refuse_unclear_counts
 from bayeszoo.data.inputs.features.levels import Feature, refuse_identifier
 from bayeszoo.data.inputs.labels import repeated
@@ -331,8 +331,7 @@ class Mixed(Inputs):
         """Return rows of missing values; refuse for a model that takes none."""
         if self.maskable:
             return self.blank(arrays, rows)
-        hint = "give a table with its features"
-        raise InputError("the features of further rows are not known", "new_rows_unknown", hint=hint)
+        raise further_rows_need("their features", "the columns of the fit")
 
     def possible(self, arrays: Arrays | None = None) -> Iterator[dict[str, np.ndarray]] | None:
         """Yield all small data sets of levels, for features with few combinations; other cells are missing."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bayeszoo.data.inputs.base import Arrays, Layout, Parsed, columns_of
+from bayeszoo.data.inputs.base import Arrays, Layout, Parsed, columns_of, further_rows_need
 from bayeszoo.data.inputs.labels import checked_labels, joined, label_array
 from bayeszoo.data.inputs.matrix import in_order_of
 from bayeszoo.data.inputs.regression import free_name
@@ -103,8 +103,8 @@ class RegressedSeries(RealSeries):
     def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
         """Return a further sequence of rows whose observations are unknown; refuse where they have features."""
         if len(names := arrays[self.axis]):
-            hint = f"give a table with the columns {joined(names.tolist())}: bayeszoo predict FIT NEW.csv"
-            raise InputError("the features of further rows are not known", "new_rows_unknown", hint=hint)
+            columns = f"the columns {joined(names.tolist())}: bayeszoo predict FIT NEW.csv"
+            raise further_rows_need("their features", columns)
         return {**super().unseen(arrays, rows), self.features: np.empty((rows, 0))}
 
 

@@ -72,6 +72,7 @@ class LabelledDocuments(Bags):
     name: str = "y"
     axis = WORD
     options = Bags.options | {"target", CLASSES, LENGTH}
+    needs = ("their words", "a text or counts of words a row")
     lists = Bags.lists | {CLASSES}
     entries = (COUNTS, DOC, TERM)
     holds = (
@@ -268,11 +269,6 @@ class LabelledDocuments(Bags):
             numbers.setdefault(key, len(numbers))
             ends[i] = numbers[key]
         return ends[:-1]
-
-    def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
-        """Refuse further documents, whose words are unknown."""
-        hint = "give a table with their words"
-        raise InputError("the words of further documents are not known", "new_rows_unknown", hint=hint)
 
     def possible(self, arrays: Arrays | None = None) -> Iterator[dict[str, np.ndarray]]:
         """Yield every few documents of one word."""
