@@ -41,7 +41,7 @@ else:
 MOST_ENTRIES = 100
 """Most entries of a quantity for which exact fits are compared in closed form; larger ones are compared by draws."""
 MOST_GROUPS = 10
-"""Most exact fits of which each is compared in closed form with the best of the others; more are compared by draws."""
+"""Most exact fits that are compared in closed form, each with the best of the others; more are compared by draws."""
 MOST_NAMED = 5
 """Most groups without a fit that a warning names; the tree names all."""
 

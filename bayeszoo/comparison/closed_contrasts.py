@@ -97,7 +97,7 @@ def _places(knots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _lobatto() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return nodes, weights and weighted slopes of the Gauss-Lobatto rule, whose nodes include both ends.
 
-    ``f @ slopes @ g`` is the integral of f dg, of which g enters as the polynomial through its values.
+    ``f @ slopes @ g`` is the integral of f dg, where g is the polynomial through its values.
     """
     legendre = np.polynomial.Legendre.basis(_NODES - 1)
     nodes = np.concatenate([[-1.0], np.sort(legendre.deriv().roots().real), [1.0]])

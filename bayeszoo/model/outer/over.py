@@ -300,8 +300,8 @@ def over(model: Model, priors: Mapping[str, Prior | str]) -> Model:
     Parameters
     ----------
     model : Model
-        With a closed form, or of a function behind binary outcomes, or a Dirichlet process mixture, of which
-        ``alpha`` can be a parameter. Its other fields stay fixed.
+        With a closed form, or of a function behind binary outcomes; or a Dirichlet process mixture, whose ``alpha``
+        can be a parameter. Its other fields stay fixed.
     priors : mapping of str to Prior or text
         ``{"tau": LogUniform(0.1, 100)}``, or as text.
 

@@ -81,7 +81,7 @@ def read_feature(
 
 
 UNLABELLED = "leave the column out to classify all rows, or use --missing drop"
-"""Hint for new rows some of which have no class."""
+"""Hint for new rows when some have no class."""
 
 
 def kept_rows(
