@@ -301,8 +301,8 @@ def test_rows_to_be_predicted_find_their_groups_in_the_fit():
 @KINDS
 def test_rows_without_names_are_of_groups_that_the_fit_does_not_have(model):
     inputs = model.inputs
-    fit = read(model, {inputs.name: [1, 1], inputs.beside: [2, 2], "group": ["new 2", "1"]})
-    data = read(model, {inputs.beside: [3, 4]}, new=True, like=fit)
+    fit = read(model, {inputs.name: [1, 1], inputs.companion: [2, 2], "group": ["new 2", "1"]})
+    data = read(model, {inputs.companion: [3, 4]}, new=True, like=fit)
     assert plain(data)["group"] == ["new 1", "new 3"]
     assert data.notes[-1:] == ("no column names the groups: each row is of a new group",)
 
@@ -339,7 +339,7 @@ def test_the_possible_tables_of_trials_have_the_groups_of_the_data():
 @KINDS
 def test_groups_are_reordered_with_their_names(model):
     inputs = model.inputs
-    data = read(model, {inputs.name: [0, 1, 2], inputs.beside: [2, 3, 4], "group": ["a", "b", "c"]})
+    data = read(model, {inputs.name: [0, 1, 2], inputs.companion: [2, 3, 4], "group": ["a", "b", "c"]})
     order = np.array([2, 0, 1])
     moved = inputs.reordered(data, order)
     assert {name: values.tolist() for name, values in moved.items()} == {
@@ -348,7 +348,7 @@ def test_groups_are_reordered_with_their_names(model):
     assert plain(inputs.relabelled(data, "group", order)) == plain(moved)
     first, rest = inputs.split(data, 1)
     assert (first["group"].tolist(), rest["group"].tolist()) == (["a"], ["b", "c"])
-    with raises(InputError, "new_rows_unknown", inputs.beside):
+    with raises(InputError, "new_rows_unknown", inputs.companion):
         inputs.unseen(data, 2)
 
 

@@ -159,7 +159,7 @@ def sizes_of_groups(fit: Fit) -> tuple[str, np.ndarray]:
     """Return the name and values of the groups' standard errors, trials or exposures, else their numbers of rows."""
     inputs = fit.model.inputs
     if isinstance(inputs, Groups):
-        return inputs.beside, np.asarray(fit.data[inputs.beside])
+        return inputs.companion, np.asarray(fit.data[inputs.companion])
     return "rows", np.bincount(fit.data[CODE], minlength=len(fit.data[GROUP]))
 
 

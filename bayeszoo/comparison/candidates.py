@@ -177,7 +177,9 @@ def _observed(candidate: Candidate) -> tuple[dict[str, np.ndarray], np.ndarray]:
     (rows, weights), inputs = candidate.observations, candidate.model.inputs
     if isinstance(inputs, Real | RealSeries | CountSeries):
         return {"y": rows[inputs.name]}, weights
-    names = {inputs.name, inputs.beside} if isinstance(inputs, WithFeatures) and _is_given_features(candidate) else rows
+    names = set(rows)
+    if isinstance(inputs, WithFeatures) and _is_given_features(candidate):
+        names = {inputs.name, inputs.companion}
     return {name: values for name, values in rows.items() if values.size and name in names}, weights
 
 

@@ -76,7 +76,9 @@ def contrasts_within(fit: Fit, against: str | None, rope: float | None) -> pd.Da
         raise InputError(f"there is one group only, {labels[0]!r}", "one_group", hint="its estimate is in the fit")
     pairs = pairs_of(labels, against, labels[best])
     if against is None and len(pairs) < len(labels) * (len(labels) - 1) / 2:
-        noun, sizes = (inputs.beside, fit.data[inputs.beside]) if isinstance(inputs, Groups) else ("rows", precisions)
+        noun, sizes = "rows", precisions
+        if isinstance(inputs, Groups):
+            noun, sizes = inputs.companion, fit.data[inputs.companion]
         reference = f"{labels[best]}, the most precise ({noun} {sizes[best]:g})"
         notes.append(f"each of the {len(labels)} groups is compared with {reference}")
     named = {"group": [pair[0] for pair in pairs], "against": [pair[1] for pair in pairs]}

@@ -215,8 +215,8 @@ def read_incomplete(
     else:
         table = inputs.own_table(source, decimal) or read_table(source, **form)
     parsed = inputs.parse_with_holes(table, **options)
-    if inputs.beside in parsed.arrays:
-        raise InputError(f"rows with {inputs.beside} are not drawn", "conflicting_options", hint=DROP)
+    if inputs.companion in parsed.arrays:
+        raise InputError(f"rows with {inputs.companion} are not drawn", "conflicting_options", hint=DROP)
     data = data_of(parsed, table.name or type(source).__name__, inputs, False, reading)
     incomplete = Incomplete.of(model, data)
     if not len(incomplete.places):

@@ -43,7 +43,7 @@ def model_svg(model: Model, data: Arrays | None = None) -> bytes:
     return style.svg(lambda: draw(pymc_model))
 
 
-def write_graph(model: Model, path: Path, overwrite: bool = False) -> Path:
+def write_graph(model: Model, path: Path, overwrite: bool) -> Path:
     """Write the graph of a model as SVG, PNG or PDF, whole or not at all."""
     path = writing.probe_figure(path, overwrite)
     with style.styled("white"):

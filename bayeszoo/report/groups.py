@@ -107,7 +107,7 @@ def about_best(frame: pd.DataFrame) -> str:
     return f"{of_groups}{scale}, where more is better: each against the highest of the others"
 
 
-def decision_rows(frame: pd.DataFrame, rope: float | None = None) -> tuple[list[str], list[list[str]]]:
+def decision_rows(frame: pd.DataFrame, rope: float | None) -> tuple[list[str], list[list[str]]]:
     """Return the columns, and one row per contrast: the expected loss of each choice, and the better choice.
 
     With ``rope`` also the probabilities that the difference is above ``rope`` or below minus ``rope``. Point estimates

@@ -253,7 +253,7 @@ def _names_of_rows(model: Latent, data: Data) -> dict[str, np.ndarray]:
     return {} if axis is None or axis not in data else {axis: data[axis]}
 
 
-def _frame(model: Latent, data: Data, assigned: Assignments | Latents, shown: Any = True) -> pd.DataFrame:
+def _frame(model: Latent, data: Data, assigned: Assignments | Latents, shown: Any) -> pd.DataFrame:
     if isinstance(assigned, Latents):
         return by_row({"mean": assigned.mean, "sd_of_means": assigned.sd_of_means, "mcse_mean": assigned.mcse}, data)
     axis, numbered = exchangeable_axis(model) or model.component_axis, np.arange(1, assigned.probability.shape[1] + 1)

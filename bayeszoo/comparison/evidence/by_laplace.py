@@ -102,7 +102,7 @@ class _Surface(Evidence):
 
 
 def by_laplace(
-    model: LogConcave, data: Data, over: Sequence[str], *, starts: int = 8, seed: int = 0
+    model: LogConcave, data: Data, over: Sequence[str], *, starts: int, seed: int
 ) -> EmpiricalBayesByLaplace:
     """Choose fields of a log-concave model so that Laplace's approximation of the evidence is largest.
 

@@ -186,9 +186,9 @@ def by_vb(
     data: Data,
     over: Sequence[str],
     *,
-    starts: int = 8,
-    seed: int = 0,
-    reporter: Reporter | None = None,
+    starts: int,
+    seed: int,
+    reporter: Reporter | None,
 ) -> EmpiricalBayesByVB:
     """Choose fields that maximize the ELBO, by climbs from the model's fields, each with a random q.
 

@@ -25,7 +25,7 @@ class BinaryRegression(WithFeatures):
 
     options = WithFeatures.options | {"positive", "successes", "trials"}
     kind, if_constant = np.int64, "no slope is known but by the prior"
-    beside, roles = "trials", MappingProxyType({"trials": to_counts})
+    companion, roles = "trials", MappingProxyType({"trials": to_counts})
     elsewhere = {"group": "logistic_intercepts has an intercept for each group"}  # noqa: RUF012
     holds = (
         "one column of 0 and 1 ({0.name}, or say which with --target; or two labels, with --positive), or columns of "
@@ -57,23 +57,23 @@ class BinaryRegression(WithFeatures):
 
     def observations(self, arrays: Arrays) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Return a failure and a success for each row with trials, and the count of each."""
-        if self.beside not in arrays:
+        if self.companion not in arrays:
             return super().observations(arrays)
         twice = np.repeat(np.arange(self.size(arrays)), 2)
-        single = {name: values for name, values in self.reordered(arrays, twice).items() if name != self.beside}
-        successes, trials = arrays[self.name], arrays[self.beside]
+        single = {name: values for name, values in self.reordered(arrays, twice).items() if name != self.companion}
+        successes, trials = arrays[self.name], arrays[self.companion]
         counts = np.stack([trials - successes, successes], axis=1).astype(np.int64)
         return {**single, self.name: np.tile([0, 1], self.size(arrays))}, np.ravel(counts)
 
     def other_forms(self, arrays: Arrays) -> list[dict[str, np.ndarray]]:
         """Return rows of one, two, three or four trials with equal outcomes."""
-        if self.beside in arrays:
+        if self.companion in arrays:
             return []
         trials = 1 + np.arange(self.size(arrays)) % 4
-        return [{**arrays, self.name: arrays[self.name] * trials, self.beside: trials}]
+        return [{**arrays, self.name: arrays[self.name] * trials, self.companion: trials}]
 
     def _outcome(self, column: Column, options: Options, like: Arrays | None) -> Outcomes:
-        if self.beside in options:
+        if self.companion in options:
             return Outcomes(to_counts(column))
         labels = getattr(like, "reading", {}).get(OUTCOMES, ())
         return read_outcomes(column, options.get("positive"), labels)
@@ -88,7 +88,7 @@ class CountRegression(WithFeatures):
 
     options = WithFeatures.options | {"exposure"}
     kind, if_constant = np.int64, "no slope is known but by the prior"
-    beside, roles = "exposure", MappingProxyType({"exposure": to_positive})
+    companion, roles = "exposure", MappingProxyType({"exposure": to_positive})
     elsewhere = {"group": "poisson_intercepts has an intercept for each group"}  # noqa: RUF012
     holds = (
         "one column of counts ({0.name}, or say which with --target), perhaps one of how long each row was observed "
@@ -101,16 +101,16 @@ class CountRegression(WithFeatures):
 
     def _parse_new(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed:
         parsed = super()._parse_new(table, missing, options, like)
-        if like is not None and self.beside in like and self.beside not in parsed.arrays:
+        if like is not None and self.companion in like and self.companion not in parsed.arrays:
             raise InputError(
                 "the fit has an exposure, these rows have none",
                 "exposure_differs",
                 hint="give its column with --exposure",
             )
-        if like is not None and self.beside in parsed.arrays and self.beside not in like:
+        if like is not None and self.companion in parsed.arrays and self.companion not in like:
             raise InputError("the fit has no exposure, these rows do", "exposure_differs", hint="leave out --exposure")
         return parsed
 
     def other_forms(self, arrays: Arrays) -> list[dict[str, np.ndarray]]:
         """Return the same counts with unequal exposures."""
-        return [] if self.beside in arrays else [{**arrays, self.beside: 0.5 + np.arange(self.size(arrays)) % 4}]
+        return [] if self.companion in arrays else [{**arrays, self.companion: 0.5 + np.arange(self.size(arrays)) % 4}]

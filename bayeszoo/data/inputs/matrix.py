@@ -269,7 +269,7 @@ def _with_holes(columns: list[Column], new: bool) -> tuple[np.ndarray, tuple[str
 
 def about_holes(
     holes: np.ndarray,
-    before: int = 0,
+    before: int,
     treated: str = "integrated out, none imputed",
     rows_without: str = "without values were ignored",
     row_without: str = "without values was ignored",

@@ -29,7 +29,7 @@ class Columns(NamedTuple):
     """Columns as read: of the outcome, none or one; of numbers that belong to it, by their role; of features."""
 
     outcome: list[Column]
-    beside: Mapping[str, Column]
+    by_role: Mapping[str, Column]
     features: list[Feature]
     coding: Coding
 
@@ -48,7 +48,7 @@ class WithFeatures(Inputs):
     coded like those of the fit.
 
     The canonical arrays are `name`, shape (rows,), `features`, shape (rows, labels), and the coordinate `axis` of the
-    names of the features. Rows to be predicted may lack the outcome. Kinds with a `beside` may have an array of it.
+    names of the features. Rows to be predicted may lack the outcome. Kinds with a `companion` may have an array of it.
     """
 
     name: str = "y"
@@ -60,10 +60,10 @@ class WithFeatures(Inputs):
     """The type of the outcome."""
     if_constant: ClassVar[str]
     """The consequence of a constant outcome, for a note."""
-    beside: ClassVar[str] = ""
+    companion: ClassVar[str] = ""
     """An option and array of a number that belongs to the outcome of each row, its trials or its exposure."""
     roles: ClassVar[Mapping[str, Callable[[Column], np.ndarray]]] = MappingProxyType({})
-    """What converts the column that an option names, `beside` among them, which is neither the outcome nor a feature.
+    """The conversions of columns that options name and that are neither outcome nor feature, as the `companion`.
 
     Rows without a value are left out.
     """
@@ -73,7 +73,7 @@ class WithFeatures(Inputs):
     def layout(self) -> Layout:  # type: ignore[override]
         """Features have names."""
         form = {self.name, self.features, self.axis}
-        forms = (form, form | {self.beside}) if self.beside else (form,)
+        forms = (form, form | {self.companion}) if self.companion else (form,)
         return Layout((self.axis,), dims={self.features: (self.axis,)}, forms=forms)
 
     # Tables
@@ -83,7 +83,7 @@ class WithFeatures(Inputs):
         return {**super()._checked_options(table, missing, {**options, "levels": None}), **levels}
 
     def _parse(self, table: Table, missing: str, options: Options, like: Arrays | None) -> Parsed:
-        options = self._with_beside(table, options)
+        options = self._with_companion(table, options)
         target, coding = self._target_and_coding(table, options)
         try:
             return self._from_columns(table, target, coding, missing, None, options)
@@ -124,11 +124,11 @@ class WithFeatures(Inputs):
         fitted = [] if like is None else like[self.axis].tolist()
         usual = getattr(like, "columns", {}).get(self.name, free_name(self.name, fitted))
         target = options.get("target", usual if usual in table.columns else None)
-        if self.beside in (like or {}) and self.beside not in options:
+        if self.companion in (like or {}) and self.companion not in options:
             # its name in the table of the fit, or the model's name in rows that were read before
-            names = (getattr(like, "columns", {}).get(self.beside), self.beside)
+            names = (getattr(like, "columns", {}).get(self.companion), self.companion)
             present = [name for name in names if name in table.columns]
-            options = {**options, self.beside: present[0]} if present else options
+            options = {**options, self.companion: present[0]} if present else options
         named = self._features_of(table, target, options) if like is None else []
         coding = Coding(named) if like is None else self._as_in(like, table, options)
         parsed = self._from_columns(table, target, coding, missing, like or {}, options)
@@ -169,35 +169,35 @@ class WithFeatures(Inputs):
                 f"levels are given for {shown(other)}, which is no feature", "unknown_label", hint="leave them out"
             )
         outcome = [] if target is None else [table[target]]
-        beside = {role: table[options[role]] for role in self.roles if role in options}
+        by_role = {role: table[options[role]] for role in self.roles if role in options}
         columns, is_named = [table[name] for name in coding.features], bool({"features", "formula"} & options.keys())
         if like is None:
             features = [Feature.read(column, coding, is_named) for column in columns]
         else:
             features = [Feature.read_new(column, coding.levels) for column in columns]
-        parsed = self._arrays(Columns(outcome, beside, features, coding), missing, like, options)
+        parsed = self._arrays(Columns(outcome, by_role, features, coding), missing, like, options)
         roles = {self.name: target} if target is not None else {}
-        roles |= {role: column.name for role, column in beside.items()}
+        roles |= {role: column.name for role, column in by_role.items()}
         return replace(parsed, columns={**roles, self.features: ", ".join(coding.features)})
 
     def _arrays(self, columns: Columns, missing: str, like: Arrays | None, options: Options) -> Parsed:
         """Convert the columns, drop incomplete rows and add notes; ``like`` are the data of the fit."""
-        outcome, beside, features, coding = columns
-        named = [*outcome, *beside.values(), *(feature.column for feature in features)]
-        options = {**options, **{role: column.name for role, column in beside.items()}}
+        outcome, by_role, features, coding = columns
+        named = [*outcome, *by_role.values(), *(feature.column for feature in features)]
+        options = {**options, **{role: column.name for role, column in by_role.items()}}
         read = [self._outcome(column, options, like) for column in outcome]
-        sizes = {role: self.roles[role](column) for role, column in beside.items()}
-        if read and self.beside in sizes:
-            self._refuse_together(outcome[0], read[0].values, sizes[self.beside])
+        sizes = {role: self.roles[role](column) for role, column in by_role.items()}
+        if read and self.companion in sizes:
+            self._refuse_together(outcome[0], read[0].values, sizes[self.companion])
         arrays = [*(outcomes.values for outcomes in read), *sizes.values(), *(feature.values for feature in features)]
         is_holed = missing == HOLES
         values, notes = with_holes(named, arrays, features) if is_holed else complete(named, arrays, missing)
-        is_whole = like is None and named[0].before is None and self.beside not in beside  # not a part
+        is_whole = like is None and named[0].before is None and self.companion not in by_role  # not a part
         if is_whole and len(values[0]) > 1 and not np.ptp(values[0]):
             notes = (*notes, f"{named[0]} is constant: {self.if_constant}")
         of_rows = {self.name: values[0].astype(self.kind)} if outcome else {}
-        of_rows |= dict(zip(beside, values[len(outcome) :], strict=False))
-        of_features = values[len(outcome) + len(beside) :]
+        of_rows |= dict(zip(by_role, values[len(outcome) :], strict=False))
+        of_features = values[len(outcome) + len(by_role) :]
         kept = [feature.of_rows(numbers) for feature, numbers in zip(features, of_features, strict=True)]
         without_features: tuple[Coding, list[str], np.ndarray] = coding, [], np.empty((len(values[0]), 0))
         coding, names, X = coding.coded(kept) if kept or self.least_features else without_features
@@ -221,12 +221,12 @@ class WithFeatures(Inputs):
     def _outcome(self, column: Column, options: Options, like: Arrays | None) -> Outcomes:
         """Convert the column of the outcome."""
 
-    def _with_beside(self, table: Table, options: Options) -> Options:
-        """Add the column named as `beside`, unless an option says otherwise."""
+    def _with_companion(self, table: Table, options: Options) -> Options:
+        """Add the column of that name as the `companion`, unless an option says otherwise."""
         taken = {options.get("target"), *options.get("features", ()), *re.findall(r"\w+", options.get("formula", ""))}
-        if not self.beside or self.beside in options or self.beside in taken or self.beside not in table.columns:
+        if not (name := self.companion) or name in taken or name in options or name not in table.columns:
             return options
-        return {**options, self.beside: self.beside}
+        return {**options, name: name}
 
     def _features_of(self, table: Table, target: str | None, options: Options) -> list[str]:
         """Return the requested features, or all columns except the outcome and those that belong to it."""
@@ -310,16 +310,16 @@ class WithFeatures(Inputs):
     def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
         """Return the columns by name; the outcome has the model's name, with a number if a feature has it."""
         features = dict(zip(arrays[self.axis].tolist(), arrays[self.features].T, strict=True))
-        if self.beside in arrays:
-            features = {free_name(self.beside, features): arrays[self.beside], **features}
+        if self.companion in arrays:
+            features = {free_name(self.companion, features): arrays[self.companion], **features}
         return {free_name(self.name, features): arrays[self.name], **features} if self.has_outcome(arrays) else features
 
     def reading(self, arrays: Arrays) -> Options:
         """Return the option that names the outcome, if a feature has its usual name."""
         features = arrays[self.axis].tolist()
-        target, beside = free_name(self.name, features), free_name(self.beside, features)
+        target, companion = free_name(self.name, features), free_name(self.companion, features)
         named = {} if target == self.name or not self.has_outcome(arrays) else {"target": target}
-        return named | ({self.beside: beside} if self.beside in arrays and beside != self.beside else {})
+        return named | ({self.companion: companion} if self.companion in arrays and companion != self.companion else {})
 
     def size(self, arrays: Arrays) -> int:
         """Return the number of rows."""

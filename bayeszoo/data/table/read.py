@@ -185,7 +185,7 @@ def has_two_dimensions(source: object) -> bool:
     return getattr(source, "ndim", None) == 2 or is_frame(source)
 
 
-def columns_of_matrix(name: str, source: object, decimal: str = ".") -> list[Column]:
+def columns_of_matrix(name: str, source: object, decimal: str) -> list[Column]:
     """Return the columns of a two-dimensional object, named as by `read_table`; messages call it `name`."""
     if not has_two_dimensions(source):
         raise InputError(f"{name} does not have two dimensions", "wrong_shape", hint="give it a row for each outcome")

@@ -33,7 +33,7 @@ SE, SUCCESSES, TRIALS = "se", "successes", "trials"
 
 
 class Groups(Inputs):
-    """Rows are groups, named by the coordinate ``group``; each has the outcome `name` and the array `beside`.
+    """Rows are groups, named by the coordinate ``group``; each has the outcome `name` and the array `companion`.
 
     The column of the option ``group``, the column of this name, or the first column of text names the groups; otherwise
     their names are row numbers. Rows to be predicted may lack the outcome. A row whose name is not in the fit is a new
@@ -42,9 +42,9 @@ class Groups(Inputs):
 
     row_names = GROUP
     layout = Layout((GROUP,))
-    needs = ("their {0.beside}", "a column {0.beside}")
-    beside: str
-    """The second array, which gives the precision of the outcome: standard errors, trials or exposures."""
+    needs = ("their {0.companion}", "a column {0.companion}")
+    companion: str
+    """The array that gives the precision of the outcome: standard errors, trials or exposures."""
     unknown: float = 0
     """Its value in a group without observations."""
 
@@ -79,8 +79,8 @@ class Groups(Inputs):
 
     def uninformed(self, groups: np.ndarray) -> dict[str, np.ndarray]:
         """Return groups with these names and no observations, whose parameters have the population's law."""
-        beside = np.full(len(groups), self.unknown)
-        return {self.name: np.zeros(len(groups), dtype=beside.dtype), self.beside: beside, GROUP: groups}
+        companions = np.full(len(groups), self.unknown)
+        return {self.name: np.zeros(len(groups), dtype=companions.dtype), self.companion: companions, GROUP: groups}
 
     @abstractmethod
     def raw(self, arrays: Arrays) -> tuple[np.ndarray, np.ndarray]:
@@ -119,7 +119,7 @@ class GroupMeans(Groups, Measured):
     """
 
     name: str = "y"
-    beside = SE
+    companion = SE
     unknown = math.inf
     options = frozenset({"column", SE, GROUP})
     holds = (
@@ -191,7 +191,7 @@ class GroupTrials(Groups):
     """
 
     name: str = SUCCESSES
-    beside = TRIALS
+    companion = TRIALS
     options = frozenset({"column", "positive", SUCCESSES, TRIALS, GROUP})
     holds = (
         "a row a group, with columns {0.name} and trials (or --successes and --trials); or a row a trial, with one "
@@ -259,8 +259,8 @@ class GroupTrials(Groups):
             yield {self.name: successes, TRIALS: trials, GROUP: groups}
 
 
-def _per(counts: np.ndarray, beside: np.ndarray) -> np.ndarray:
-    return np.divide(counts, beside, out=np.full(len(counts), np.nan), where=beside > 0)
+def _per(counts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    return np.divide(counts, sizes, out=np.full(len(counts), np.nan), where=sizes > 0)
 
 
 def _refuse_more(successes: Column, counts: np.ndarray, trials: Column, totals: np.ndarray) -> None:
@@ -284,7 +284,7 @@ class GroupEvents(Groups):
     """
 
     name: str = "y"
-    beside = EXPOSURE
+    companion = EXPOSURE
     options = frozenset({"column", EXPOSURE, GROUP})
     holds = (
         "a row a group, with a count ({0.name}, or --column) and how long or how much it was observed (exposure, or "
@@ -293,12 +293,12 @@ class GroupEvents(Groups):
 
     def _read(self, request: Request) -> Parsed:
         exposure = request.options.get(EXPOSURE, EXPOSURE if EXPOSURE in request.table.columns else None)
-        beside = {} if exposure is None else {EXPOSURE: request.table[exposure]}
-        held = {column.name: "the exposure" for column in beside.values()}
+        exposures = {} if exposure is None else {EXPOSURE: request.table[exposure]}
+        held = {column.name: "the exposure" for column in exposures.values()}
         naming = named_by(request, held)
         outcome = self._outcome(request, held | naming.taken)
-        columns = {**outcome, **beside}
-        numbers = [*map(to_counts, outcome.values()), *map(to_positive, beside.values())]
+        columns = {**outcome, **exposures}
+        numbers = [*map(to_counts, outcome.values()), *map(to_positive, exposures.values())]
         rows = grouped(request, naming, list(columns.values()), numbers)
         added = rows.added()
         values = dict(zip(columns, rows.values, strict=True))
@@ -306,7 +306,7 @@ class GroupEvents(Groups):
         if outcome:
             refuse_large_sum(outcome[self.name], values[self.name])
             arrays = {self.name: rows.total(values[self.name]).astype(np.int64), **arrays}
-        ones = ["no exposure is given: each row of the table counts as 1 (--exposure)"] * (not beside)
+        ones = ["no exposure is given: each row of the table counts as 1 (--exposure)"] * (not exposures)
         return _finished(rows, columns, arrays, *added, *ones)
 
     def raw(self, arrays: Arrays) -> tuple[np.ndarray, np.ndarray]:

@@ -44,9 +44,9 @@ class WithGroups(WithFeatures):
 
     # Tables
 
-    def _with_beside(self, table: Table, options: Options) -> Options:
+    def _with_companion(self, table: Table, options: Options) -> Options:
         """Add the column ``group`` unless an option names another; refuse a table without groups."""
-        options = super()._with_beside(table, options)
+        options = super()._with_companion(table, options)
         options = {GROUP: GROUP, **options} if GROUP in table.columns else options
         if GROUP not in options:
             hint = f"name the column of the group of each row with --{GROUP}"
@@ -78,9 +78,9 @@ class WithGroups(WithFeatures):
     def _arrays(self, columns: Columns, missing: str, like: Arrays | None, options: Options) -> Parsed:
         """Give the groups numbers as they first occur in the rows that are kept, of new rows as in the fit."""
         parsed = super()._arrays(columns, missing, like, options)
-        if GROUP not in columns.beside:
+        if GROUP not in columns.by_role:
             return parsed
-        column, places = columns.beside[GROUP], parsed.arrays[GROUP].astype(np.int64)
+        column, places = columns.by_role[GROUP], parsed.arrays[GROUP].astype(np.int64)
         names = _first_places(column)[1]
         kept, first = np.unique(places, return_index=True)
         groups = [names[place] for place in kept[np.argsort(first)].tolist()]
