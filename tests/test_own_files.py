@@ -273,12 +273,12 @@ def test_what_a_step_of_its_raises_is_a_line_about_the_file(method, run, written
 
 
 def test_what_a_model_could_have_besides_is_listed_with_what_is_not_checked(least):
-    found = {each.what.partition(" (")[0]: each for each in lacking(bz.find(least))}
+    found = {each.name.partition(" (")[0]: each for each in lacking(bz.find(least))}
     names = ("step weak", "step simulate", "base Observable", "base Sufficient", "base ClosedForm", "base EM")
     assert tuple(found) == names
     assert [name for name in names if found[name].checks] == ["step simulate", "base Observable", "base ClosedForm"]
     assert "simulated_prior" not in {identity.function for identity in applicable(bz.find(least))}
-    assert [each.what[:7] for each in lacking(bz.find("beta_bernoulli"))] == ["step we", "base EM"]
+    assert [each.name[:7] for each in lacking(bz.find("beta_bernoulli"))] == ["step we", "base EM"]
 
 
 @pytest.mark.slow

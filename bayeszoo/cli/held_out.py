@@ -111,7 +111,7 @@ def show_clusters(clusters: Document, digits: int | None) -> None:
 def compare_held_out(
     kind: type[Model],
     rows: Data,
-    asked: HeldOut,
+    options: HeldOut,
     methods: list[str] | None,
     prior: opt.PriorOptions,
     seed: int | None,
@@ -123,7 +123,8 @@ def compare_held_out(
     chosen = fields if prior.prior == "weak" else None
     if drawn := seed is None:
         seed = secrets.randbelow(2**31 - 1)
-    how: dict[str, Any] = {"share": asked.held_out, "folds": asked.folds, "baselines": names_listed(asked.baselines)}
+    folds, baselines = options.folds, names_listed(options.baselines)
+    how: dict[str, Any] = {"share": options.held_out, "folds": folds, "baselines": baselines}
     with closing(terminal.TerminalReporter()) as reporter:
         frame = held_out_error(model, rows, **how, methods=methods, fields=chosen, seed=seed, reporter=reporter)
     if prior.prior == "weak":

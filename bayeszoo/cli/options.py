@@ -328,21 +328,21 @@ class PriorOptions(FieldOptions):
         others = [item for item in self.priors or [] if "=" not in item or item.startswith(_WEIGHT)]
         return over(replace(self, priors=others).model(model, data), self.laws)
 
-    def model(self, model: type[Model], data: Data, which: str = "the data") -> Model:
-        """Make the model for the data, or for a file whose first rows they are; ``which`` names these rows in notes."""
+    def model(self, model: type[Model], data: Data, source: str = "the data") -> Model:
+        """Make the model for the data, or for a file whose first rows they are; notes name these rows as ``source``."""
         chosen = self.fields(model)
         if not _is_noted(data):
             note_unchecked(model)
-        declared = model(**chosen) if self.prior == "textbook" else weak(model, chosen, data, which)
+        declared = model(**chosen) if self.prior == "textbook" else weak(model, chosen, data, source)
         parts = [item.partition("]=") for item in self.priors or [] if item.startswith(_WEIGHT)]
         weights = {f"{name}]": law for name, _, law in parts}
         return weight_priors(declared, data, weights) if weights else declared
 
-    def noted[T: (Data, Accumulated)](self, model: Model, data: T, which: str = "the data") -> T:
+    def noted[T: (Data, Accumulated)](self, model: Model, data: T, source: str = "the data") -> T:
         """Add the note that priors are scaled to the data, where they are."""
         own = model.base if isinstance(model, OverFields) else model
         is_scaled = self.prior == "weak" and chosen_by_data(own, FieldOptions.fields(self, type(own)))
-        return replace(data, notes=(*data.notes, f"priors are scaled to {which}")) if is_scaled else data
+        return replace(data, notes=(*data.notes, f"priors are scaled to {source}")) if is_scaled else data
 
 
 @dataclass(frozen=True, eq=False)
@@ -364,12 +364,12 @@ def note_unchecked(kind: type[Model]) -> None:
         terminal.note(f"note: no fit checks all closed forms of {kind.name}; `bayeszoo check` does")
 
 
-def weak(kind: type[Model], chosen: dict[str, Any], data: Data, which: str = "the data", named: bool = False) -> Model:
+def weak(kind: type[Model], chosen: dict[str, Any], data: Data, source: str = "the data", named: bool = False) -> Model:
     """Make a model with some fields set, and note that others are scaled to the data; if `named`, name the model."""
     model = kind.weak_given(data.whole if isinstance(data, RowsOfGroup) else data, chosen)
     if chosen_by_data(model, chosen) and not _is_noted(data):
         subject = f"{model}: the prior is" if named else "priors are"
-        terminal.note(f"{subject} scaled to {which}, and so is the log evidence")
+        terminal.note(f"{subject} scaled to {source}, and so is the log evidence")
     return model
 
 

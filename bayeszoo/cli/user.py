@@ -32,16 +32,16 @@ class AtTerminal(User):
 @contextmanager
 def cautions() -> Iterator[list[str]]:
     """Print the caveats of fits as notes, and collect them."""
-    said: list[str] = []
+    caveats: list[str] = []
     show = warnings.showwarning
 
     def noted(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
         if not issubclass(category, Caution):
             return show(message, category, *where, **more)
-        said.append(str(message))
+        caveats.append(str(message))
         terminal.note(f"caution: {message}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", Caution)
         warnings.showwarning = noted
-        yield said
+        yield caveats

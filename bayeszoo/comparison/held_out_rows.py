@@ -152,11 +152,11 @@ def _parts(rows: int, share: float | None, folds: int | None, seed: int) -> Iter
     yield np.sort(order[:count])
 
 
-def _part(data: Data, kind: type[Model], which: np.ndarray) -> Data:
-    """Return the rows of the data at the places ``which``."""
+def _part(data: Data, kind: type[Model], places: np.ndarray) -> Data:
+    """Return the rows of the data at these places."""
     numbers = np.arange(1, data.rows + 1) if data.row_numbers is None else data.row_numbers
-    arrays = kind.inputs.reordered(data.arrays, which)
-    return replace(data, arrays=arrays, notes=(), row_numbers=numbers[which], reading={})
+    arrays = kind.inputs.reordered(data.arrays, places)
+    return replace(data, arrays=arrays, notes=(), row_numbers=numbers[places], reading={})
 
 
 def _split(data: Data, kind: type[Model], held: np.ndarray) -> tuple[Data, Data]:

@@ -210,7 +210,7 @@ def applicable(model: type[Model], closed: bool | None = None) -> Iterator[Ident
 class Lacking(NamedTuple):
     """A step or base that a model lacks: its name, its use, and the checks that need it."""
 
-    what: str
+    name: str
     gives: str
     checks: str
 

@@ -40,25 +40,25 @@ class Assignments:
         return np.argmax(self.probability, axis=1)
 
     @classmethod
-    def of_draws(cls, held: np.ndarray, in_batch: int = 1) -> Assignments:
+    def of_draws(cls, probabilities: np.ndarray, in_batch: int = 1) -> Assignments:
         """Average the probabilities (chain, draw, rows, K) of draws, or of batches of ``in_batch`` draws."""
-        mean = held.mean(axis=(0, 1))
+        mean = probabilities.mean(axis=(0, 1))
         label = np.argmax(mean, axis=1)
-        losses = np.sum(held, axis=3, where=np.arange(mean.shape[1]) != label[:, None])
+        losses = np.sum(probabilities, axis=3, where=np.arange(mean.shape[1]) != label[:, None])
         possible = ~np.isnan(mean).any(axis=1)
         total = losses[..., possible].sum(axis=2, keepdims=True)
         of_loss, of_total = _error(losses, in_batch), float(_error(total, in_batch, float(possible.sum()))[0])
-        errors = _error(held, in_batch)
+        errors = _error(probabilities, in_batch)
         np.put_along_axis(errors, label[:, None], of_loss[:, None], axis=1)
         return cls(mean, errors, of_loss, of_total, np.ones(len(mean), dtype=bool))
 
     @classmethod
-    def of_weighed(cls, held: np.ndarray, weights: LeftOut) -> tuple[Assignments, np.ndarray]:
+    def of_weighed(cls, probabilities: np.ndarray, weights: LeftOut) -> tuple[Assignments, np.ndarray]:
         """As `of_draws`, for draws that have weights for each row; also return how far each draw moves the total."""
-        mean = weights.mean(held)
-        losses = np.sum(held, axis=3, where=np.arange(mean.shape[1]) != np.argmax(mean, axis=1)[:, None])
+        mean = weights.mean(probabilities)
+        losses = np.sum(probabilities, axis=3, where=np.arange(mean.shape[1]) != np.argmax(mean, axis=1)[:, None])
         possible = ~np.isnan(mean).any(axis=1)
-        errors, is_known = _errors(held, weights, _UNIT)
+        errors, is_known = _errors(probabilities, weights, _UNIT)
         of_loss, moved = _errors(losses, weights, _UNIT)[0], weights.influence(losses)[..., possible].sum(axis=2)
         np.put_along_axis(errors, np.argmax(mean, axis=1)[:, None], of_loss[:, None], axis=1)
         return cls(mean, errors, of_loss, math.nan, is_known | ~possible), moved
@@ -110,12 +110,12 @@ class Latents:
     """Rows whose mean is not carried by few draws, shape (rows,)."""
 
     @classmethod
-    def of_weighed(cls, held: np.ndarray, weights: LeftOut) -> tuple[Latents, np.ndarray]:
+    def of_weighed(cls, values: np.ndarray, weights: LeftOut) -> tuple[Latents, np.ndarray]:
         """Average draws (chain, draw, rows) that have weights for each row; also return zeros, as there is no total."""
-        errors, is_known = _errors(held, weights)
-        mean = weights.mean(held)
-        variance = weights.mean(np.square(held - mean))
-        return cls(mean, np.sqrt(np.maximum(variance, 0.0)), errors, is_known), np.zeros(held.shape[:2])
+        errors, is_known = _errors(values, weights)
+        mean = weights.mean(values)
+        variance = weights.mean(np.square(values - mean))
+        return cls(mean, np.sqrt(np.maximum(variance, 0.0)), errors, is_known), np.zeros(values.shape[:2])
 
     @classmethod
     def together(cls, parts: Sequence[Latents], _: float) -> Latents:
@@ -129,20 +129,20 @@ class Latents:
         return Latents(mean, sd, mcse, self.is_known)
 
 
-def _error(held: np.ndarray, in_batch: int, most: float = 1.0) -> np.ndarray:
+def _error(values: np.ndarray, in_batch: int, most: float = 1.0) -> np.ndarray:
     """Return the Monte Carlo error of the mean of batches of values from 0 to ``most``."""
-    draws = in_batch * held.shape[0] * held.shape[1]
-    return error_between((0.0, most), held.mean(axis=(0, 1)), diagnostics.mcse(held), held, draws)
+    draws = in_batch * values.shape[0] * values.shape[1]
+    return error_between((0.0, most), values.mean(axis=(0, 1)), diagnostics.mcse(values), values, draws)
 
 
-def _errors(held: np.ndarray, weights: LeftOut, bounds: Bounds | None = None) -> tuple[np.ndarray, np.ndarray]:
+def _errors(values: np.ndarray, weights: LeftOut, bounds: Bounds | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Return Monte Carlo errors of weighed means of values (chain, draw, rows, ...), and which rows are reliable.
 
     Where few draws carry the mean it is between the least and the largest value: known if these are alike.
     """
-    spread = np.ptp(held, axis=(0, 1))
+    spread = np.ptp(values, axis=(0, 1))
     row_spread = spread.reshape(len(spread), -1).max(axis=1)
     is_few = np.reshape(~weights.is_known, (-1, *[1] * (spread.ndim - 1)))
-    error = weights.error(held, bounds)
+    error = weights.error(values, bounds)
     error = np.where(is_few, np.maximum(spread, error), error)
     return error, weights.is_known | (row_spread <= _ALIKE)

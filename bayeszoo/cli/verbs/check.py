@@ -83,11 +83,11 @@ def _show_lacking(model: type[Model]) -> None:
     console, steps = terminal.out(), lacking(model)
     for each in steps:
         if each.checks:
-            console.print(f"not checked: {each.checks}, as the model lacks the {each.what}")
+            console.print(f"not checked: {each.checks}, as the model lacks the {each.name}")
     if zoo.own_file(model) is not None:
         console.print("It could also have:" if steps else "")
         for each in steps:
-            console.print(f"  {each.what}: {each.gives}")
+            console.print(f"  {each.name}: {each.gives}")
 
 
 def show_stored(name: str) -> int:

@@ -32,12 +32,12 @@ def refuse_columns(name: str, columns: int) -> None:
         raise TooLarge(f"{name} has {columns:,} columns, at most {MOST_COLUMNS:,} are read", "too_large", hint=hint)
 
 
-def refuse_rows(name: str, rows: int, columns: int, which: str = "") -> None:
+def refuse_rows(name: str, rows: int, columns: int, about: str = "") -> None:
     """Refuse to read too many rows at once."""
     if rows > MOST_ROWS or rows * columns > MOST_CELLS:
         most = f"at most {MOST_ROWS:,} rows and {MOST_CELLS:,} cells are read at once"
         hint = "--chunk-rows 1000000 reads a file of any size in parts, for models that have statistics; or take a part"
-        raise TooLarge(f"{name} has {which}{rows:,} rows of {columns:,} columns, {most}", "too_large", hint=hint)
+        raise TooLarge(f"{name} has {about}{rows:,} rows of {columns:,} columns, {most}", "too_large", hint=hint)
 
 
 def refuse_large_file(path: Path, is_packed: bool, columns: int) -> None:

@@ -53,28 +53,28 @@ class Functional:
         return float(self.of(values, np.full((1, len(values)), 1 / len(values)))[0])
 
 
-def functional_of(asked: str | Weighted) -> Functional:
+def functional_of(functional: str | Weighted) -> Functional:
     """Return the functional with a name, or that of a callable of one vector of weights."""
-    if not isinstance(asked, str):
-        return Functional(getattr(asked, "__name__", "functional"), _over_draws(asked), None)
-    name, colon, level = asked.partition(":")
+    if not isinstance(functional, str):
+        return Functional(getattr(functional, "__name__", "functional"), _over_draws(functional), None)
+    name, colon, level = functional.partition(":")
     if name == "quantile" and colon:
-        return _quantile(asked, _level(asked, level))
+        return _quantile(functional, _level(functional, level))
     functionals = {
         "mean": Functional("mean", weighted_mean, law=_law_of_mean),
         "median": _quantile("median", 0.5),
         "sd": Functional("sd", weighted_sd),
         "correlation": Functional("correlation", weighted_correlation, 2),
     }
-    if asked not in functionals:
-        problem = f"there is no functional {shown(asked)}"
+    if functional not in functionals:
+        problem = f"there is no functional {shown(functional)}"
         raise InputError(
             problem, "unknown_name", hint=f"there are {', '.join(functionals)} and quantile:P, such as quantile:0.9"
         )
-    return functionals[asked]
+    return functionals[functional]
 
 
-def _level(asked: str, text: str) -> float:
+def _level(functional: str, text: str) -> float:
     """Read the level of a quantile."""
     try:
         level = float(text)
@@ -82,7 +82,7 @@ def _level(asked: str, text: str) -> float:
         level = math.nan
     if not 0 < level < 1:
         raise InputError(
-            f"{shown(asked)} has no level between 0 and 1", "out_of_range", hint="write it as quantile:0.9"
+            f"{shown(functional)} has no level between 0 and 1", "out_of_range", hint="write it as quantile:0.9"
         )
     return level
 

@@ -319,15 +319,15 @@ def topics_command(
     shown.answer(frame, saved.about(tree, "status"), show, plot=draw)
 
 
-def _topics_answer(tree: Any, new: Any, asked: dict[str, Any]) -> pd.DataFrame:
+def _topics_answer(tree: Any, new: Any, options: dict[str, Any]) -> pd.DataFrame:
     """Return the requested answer: words of topics, topics of documents, or scores of documents."""
-    if asked["score"] is not None:
+    if options["score"] is not None:
         if new is None:
             raise InputError("--score needs other documents", "option_needs_data", hint="give DATA")
-        return document_scores(tree, new, how=asked["score"])
-    if new is None and not asked["documents"]:
-        return topics(tree, asked["top"], untrusted=asked["untrusted"])
-    return proportions(tree, new, untrusted=asked["untrusted"])
+        return document_scores(tree, new, how=options["score"])
+    if new is None and not options["documents"]:
+        return topics(tree, options["top"], untrusted=options["untrusted"])
+    return proportions(tree, new, untrusted=options["untrusted"])
 
 
 def _show_scores(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:

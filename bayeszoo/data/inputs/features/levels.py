@@ -241,14 +241,14 @@ class Feature:
     fixed: bool = False
 
     @classmethod
-    def read(cls, column: Column, asked: Coding, is_named: bool) -> Self:
+    def read(cls, column: Column, coding: Coding, is_named: bool) -> Self:
         """Read a column of a table to fit; ``is_named`` if the user named it as a feature."""
-        levels = asked.levels.get(column.name)
+        levels = coding.levels.get(column.name)
         if levels is None and not is_text(column):
             return cls(column, to_reals(column))
         feature = cls.of_levels(column, levels)
         if levels is None:
-            refuse_identifier(feature, asked.features, is_named)
+            refuse_identifier(feature, coding.features, is_named)
         return feature
 
     @classmethod

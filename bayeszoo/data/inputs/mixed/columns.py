@@ -69,11 +69,13 @@ def named_levels(value: object) -> dict[str, list[str] | None]:
 
 
 def read_feature(
-    column: Column, kind: str, asked: Mapping[str, list[str] | None], known: Mapping[str, list[str]] | None
+    column: Column, kind: str, levels: Mapping[str, list[str] | None], fitted: Mapping[str, list[str]] | None
 ) -> Feature:
     """Read a column as a feature of its kind, with the levels of the fit if there is one."""
     if kind == LEVELS:
-        return Feature.of_levels(column, asked.get(column.name)) if known is None else Feature.read_new(column, known)
+        if fitted is not None:
+            return Feature.read_new(column, fitted)
+        return Feature.of_levels(column, levels.get(column.name))
     values = to_counts(column) if kind == COUNTS else to_reals(column)
     if kind == COUNTS:
         refuse_large_sum(column, values[~np.isnan(values)])

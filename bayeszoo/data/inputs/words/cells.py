@@ -215,12 +215,12 @@ def matrix_table(source: Any, name: str, axis: str) -> MatrixTable | None:
     )
 
 
-def _axis(labels: Mapping[str, object], which: str, size: int) -> np.ndarray:
-    if which not in labels:
+def _axis(labels: Mapping[str, object], axis: str, size: int) -> np.ndarray:
+    if axis not in labels:
         return np.array([str(i + 1) for i in range(size)])
-    checked = checked_labels(which, labels[which], least=1)
+    checked = checked_labels(axis, labels[axis], least=1)
     if len(checked) != size:
-        raise InputError(f"{which} holds {len(checked)} labels, but the matrix has {size}", "wrong_shape", column=which)
+        raise InputError(f"{axis} holds {len(checked)} labels, but the matrix has {size}", "wrong_shape", column=axis)
     return checked
 
 
