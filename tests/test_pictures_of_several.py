@@ -93,7 +93,7 @@ def captions(blocks):
             case Picture():
                 words[block.alt] = block.caption
             case Skipped():
-                words[block.what] = block.reason
+                words[block.part] = block.reason
             case Choice():
                 words |= captions(itertools.chain.from_iterable(block.options.values()))
             case Folded():
