@@ -11,9 +11,9 @@ from scipy import integrate, stats
 
 import bayeszoo as bz
 from bayeszoo.comparison import by as grouped
-from bayeszoo.comparison.contrast_columns import BEST, by_draws, highest
+from bayeszoo.comparison.contrast_columns import BEST, LOWEST, by_draws, highest
 from bayeszoo.errors import InputError
-from bayeszoo.report.groups import best_rows
+from bayeszoo.report.groups import about_best, best_rows
 from bayeszoo.results.stored import Fit
 from tests.refusals import raises
 
@@ -268,3 +268,42 @@ def test_the_command_the_file_and_the_page_have_the_best_group(run, written, tmp
     assert [float(row["p_greater"]) for row in rows] == pytest.approx([probability(g) for g in "BCA"], abs=1e-9)
     assert run("report", fit, "-o", page)[0] == 0
     assert "Best of 3 groups" in page.read_text()
+
+
+def test_the_lowest_of_three_is_the_best_where_less_is_better(tree, hierarchy):
+    """Proportions of complaints, by quadrature of SciPy's distributions; and by joint draws, enumerated."""
+    frame = bz.best_of_groups(tree, rope=ROPE, lowest=True)
+    assert frame["group"].tolist()[0] == "A"
+    assert set(frame["against"]) == {LOWEST}
+    assert frame["ratio"].isna().all()
+
+    x = np.linspace(0, 0.4, 400_001)
+    for row in frame.to_dict("records"):
+        law, rest = LAWS[row["group"]], others(row["group"])
+        above, ahead = (np.prod([other.sf(x + gap) for other in rest], axis=0) for gap in (0, ROPE))
+        assert row["p_greater"] == pytest.approx(np.trapezoid(law.pdf(x) * above, x), abs=1e-8)
+        assert row["p_above"] == pytest.approx(np.trapezoid(law.pdf(x) * ahead, x), abs=1e-8)
+        assert row["loss_group"] == pytest.approx(np.trapezoid(law.sf(x) * (1 - above), x), rel=1e-7)
+        assert row["difference"] == pytest.approx(np.trapezoid(above, x) - law.mean(), abs=1e-8)
+    draws = Fit(hierarchy).pooled()["theta"]
+    least = bz.best_of_groups(hierarchy, lowest=True).set_index("group")
+    for i, group in enumerate("abc"):
+        low = np.delete(draws, i, axis=1).min(axis=1)
+        assert least.loc[group, "p_greater"] == pytest.approx(np.mean(draws[:, i] < low))
+        assert least.loc[group, "loss_group"] == pytest.approx(np.mean(np.maximum(draws[:, i] - low, 0)))
+
+
+def test_lower_levels_and_lower_groups_of_two_are_the_higher_ones_with_the_sign_changed(tree):
+    rng = np.random.default_rng(3)
+    line = bz.find("linear_regression")
+    table = {"y": rng.normal(size=60), "x": rng.normal(size=60), "page": list("abc") * 20}
+    fit = bz.fit(line(), bz.read(line, table, target="y"), "exact", seed=1, groups=())
+    minus = bz.fit(line(), bz.read(line, {**table, "y": -table["y"]}, target="y"), "exact", seed=1, groups=())
+    low, high = (bz.best_of_groups(t, lowest=s).set_index("group") for t, s in ((fit, True), (minus, False)))
+    for name in ("p_greater", "difference"):
+        np.testing.assert_allclose(low[name], high[name].loc[low.index], atol=0.05)
+    two = bz.fit_by(COIN(1, 1), {n: v[:2] for n, v in PAGES.items()}, by="page", method="exact", seed=1, reading=HOW)
+    low, high = (bz.best_of_groups(two, lowest=s).set_index("group") for s in (True, False))
+    for name in ("p_greater", "difference", "loss_group"):
+        assert low.loc["A", name] == pytest.approx(high.loc["B", name], abs=1e-10)
+    assert "less is better" in about_best(bz.best_of_groups(tree, lowest=True))

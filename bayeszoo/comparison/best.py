@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import lazy_loader
 
 from bayeszoo.comparison.by import contrasts
-from bayeszoo.comparison.contrast_columns import BEST
+from bayeszoo.comparison.contrast_columns import BEST, LOWEST
 from bayeszoo.errors import Untrustworthy
 from bayeszoo.results.stored import Fit, fits_of, is_by_group
 
@@ -18,8 +18,8 @@ else:
     pd = lazy_loader.load("pandas")
 
 
-def best_of_groups(tree: xr.DataTree, *, rope: float | None = None) -> pd.DataFrame:
-    """Compare each group with the best of all others, where more is better.
+def best_of_groups(tree: xr.DataTree, *, rope: float | None = None, lowest: bool = False) -> pd.DataFrame:
+    """Compare each group with the best of all others, where more is better or, by ``lowest``, less.
 
     Parameters
     ----------
@@ -27,6 +27,9 @@ def best_of_groups(tree: xr.DataTree, *, rope: float | None = None) -> pd.DataFr
         As for `contrasts`: fits by group, a fit with parameters of each group, or a regression with levels.
     rope : float, optional
         The smallest difference that matters, as for `contrasts`.
+    lowest : bool
+        Whether the lowest group is the best, as of costs or waiting times. Differences are then how far a group is
+        below the lowest of the others, which ``against`` names, and there are no ratios.
 
     Returns
     -------
@@ -57,7 +60,7 @@ def best_of_groups(tree: xr.DataTree, *, rope: float | None = None) -> pd.DataFr
     >>> bz.best_of_groups(tree)[["group", "p_greater", "loss_group"]].round(4).values.tolist()
     [['B', 0.6592, 0.005], ['C', 0.3337, 0.0144], ['A', 0.0072, 0.0479]]
     """
-    frame = contrasts(tree, BEST, rope=rope)
+    frame = contrasts(tree, LOWEST if lowest else BEST, rope=rope)
     if not len(frame):
         return frame
     ranked = frame.sort_values("p_greater", ascending=False, kind="stable")
@@ -67,7 +70,7 @@ def best_of_groups(tree: xr.DataTree, *, rope: float | None = None) -> pd.DataFr
     return ranked
 
 
-def best_of_many(tree: xr.DataTree, rope: float | None = None) -> pd.DataFrame:
+def best_of_many(tree: xr.DataTree, rope: float | None = None, *, lowest: bool = False) -> pd.DataFrame:
     """Return `best_of_groups` of quantities of three and more groups; no rows of point estimates.
 
     Where no number agrees with the posterior, there are no rows either, and ``attrs["withheld"]`` says so.
@@ -77,9 +80,9 @@ def best_of_many(tree: xr.DataTree, rope: float | None = None) -> pd.DataFrame:
     if first.kind == "point estimate":
         return nothing
     try:
-        frame = best_of_groups(tree, rope=rope)
+        frame = best_of_groups(tree, rope=rope, lowest=lowest)
     except Untrustworthy as error:
-        nothing.attrs["withheld"] = [f"{BEST}: {error}"]
+        nothing.attrs["withheld"] = [f"{LOWEST if lowest else BEST}: {error}"]
         return nothing
     if not len(frame):
         return frame

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import lazy_loader
 import numpy as np
 
-from bayeszoo.comparison.closed_contrasts import in_closed_form
+from bayeszoo.comparison.closed_contrasts import Mirrored, in_closed_form
 from bayeszoo.comparison.compare import unique
-from bayeszoo.comparison.contrast_columns import BEST, by_draws, columns_of, highest, of_points, pairs_of
+from bayeszoo.comparison.contrast_columns import LOWEST, OTHERS, by_draws, columns_of, highest, of_points, pairs_of
 from bayeszoo.comparison.hierarchy_contrasts import contrasts_within, estimates_within, is_of_groups
 from bayeszoo.comparison.levels import contrasts_of_levels, estimates_of_levels, is_of_levels
 from bayeszoo.data.by import named_in_errors, read_by
@@ -265,13 +265,13 @@ def contrasts(tree: xr.DataTree, against: str | None = None, *, rope: float | No
     first = next(iter(fits))
     pairs = pairs_of(list(fits), against, first)
     reasons = [f"{label}: {failures_of(fit)[0]}" for label, fit in fits.items() if not fit.is_shown]
-    if reasons and against == BEST:
-        reasons.append(f"{BEST}: unknown while groups are withheld")
+    if reasons and against in OTHERS:
+        reasons.append(f"{against}: unknown while groups are withheld")
     hidden = [
         f"{name}: the components of different groups do not correspond" for name in _of_each_component(fits[first])
     ]
     relabelled = dict.fromkeys(
-        name for pair in pairs if BEST not in pair for name in _with_other_labels(*(fits[label] for label in pair))
+        name for pair in pairs if pair[1] not in OTHERS for name in _with_other_labels(*(fits[label] for label in pair))
     )
     hidden += [f"{name}: its labels differ between groups" for name in relabelled]
     rows = [row for pair in pairs for row in _contrasted(fits, *pair, rope)]
@@ -299,7 +299,7 @@ def _of_each_component(fit: Fit) -> list[str]:
 
 def _contrasted(fits: Mapping[str, Fit], group: str, against: str, rope: float | None) -> Iterator[dict[str, Any]]:
     """Yield the contrast of each scalar between a group and another, or the best of all others."""
-    others = [fit for label, fit in fits.items() if label == against or (against == BEST and label != group)]
+    others = [fit for label, fit in fits.items() if label == against or (against in OTHERS and label != group)]
     compared = [fits[group], *others]
     if not all(fit.is_shown for fit in compared):
         return
@@ -308,30 +308,34 @@ def _contrasted(fits: Mapping[str, Fit], group: str, against: str, rope: float |
         *(name for fit in others for name in _with_other_labels(compared[0], fit)),
     }
     draws = [fit.draws() for fit in compared]
+    sign = -1.0 if against == LOWEST else 1.0
     for name in (name for name in draws[0] if all(name in of_fit for of_fit in draws[1:]) and name not in hidden):
         are_positive = _are_positive(fits.values(), name, draws[0][name].shape[2:])
-        columns = _of_means(compared, name, _columns(compared, name, rope, are_positive))
+        columns = _of_means(compared, name, _columns(compared, name, rope, are_positive, sign), sign)
         for index, label in elements(compared[0].tree["posterior"].to_dataset()[name]):
             row = {key: float(values[index]) for key, values in columns.items()}
             yield {"quantity": label, "group": group, "against": against, **row}
 
 
-def _columns(fits: Sequence[Fit], name: str, rope: float | None, are_positive: np.ndarray) -> dict[str, np.ndarray]:
-    """Compare the first fit with the highest of the others, in closed form where possible."""
-    own, *others = [fit.draws()[name] for fit in fits]
+def _columns(
+    fits: Sequence[Fit], name: str, rope: float | None, are_positive: np.ndarray, sign: float
+) -> dict[str, np.ndarray]:
+    """Compare the first fit with the highest of the others, times a sign, in closed form where possible."""
+    own, *others = [sign * fit.draws()[name] for fit in fits]
     if fits[0].kind == "point estimate":
         return of_points(others[0][0, 0], own[0, 0])
     if (laws := _exact_laws(fits, name)) is not None:
+        laws = [Mirrored(law) for law in laws] if sign < 0 else laws
         columns = in_closed_form(laws[0], laws[1:], rope)
         return columns | {"difference_mean": columns["loss_against"] - columns["loss_group"]}
     return by_draws(highest(others), own, rope, are_positive)
 
 
-def _of_means(fits: Sequence[Fit], name: str, columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _of_means(fits: Sequence[Fit], name: str, columns: dict[str, np.ndarray], sign: float) -> dict[str, np.ndarray]:
     """Take the difference from the means of two groups; a difference and losses need finite means of all groups."""
     means = [np.asarray(summaries_of(fit)[name]["mean"], dtype=np.float64) for fit in fits]
     with np.errstate(invalid="ignore"):  # of two infinite means
-        columns["difference"] = means[0] - means[1] if len(means) == 2 else columns["difference_mean"]
+        columns["difference"] = sign * (means[0] - means[1]) if len(means) == 2 else columns["difference_mean"]
     has_means = np.isfinite(columns["difference"]) & np.all(np.isfinite(means), axis=0)
     of_means = ("difference", "difference_mcse", "loss_group", "loss_group_mcse", "loss_against", "loss_against_mcse")
     return columns | {key: np.where(has_means, columns[key], np.nan) for key in of_means}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy
@@ -59,6 +60,29 @@ def in_closed_form(group: Marginal, others: Sequence[Marginal], rope: float | No
 
 def _resolved(probability: np.ndarray) -> np.ndarray:
     return np.where(probability < SMALLEST, 0.0, np.minimum(probability, 1.0))
+
+
+@dataclass(frozen=True)
+class Mirrored:
+    """The distribution of minus a number."""
+
+    law: Marginal
+
+    def mean(self) -> Any:
+        """Return the means."""
+        return -self.law.mean()
+
+    def std(self) -> Any:
+        """Return the standard deviations."""
+        return self.law.std()
+
+    def cdf(self, x: Any, /) -> Any:
+        """Return P(-X <= x)."""
+        return 1 - self.law.cdf(-x)
+
+    def ppf(self, q: Any, /) -> Any:
+        """Return the quantile of a level."""
+        return -self.law.ppf(1 - q)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,9 @@ MOST_PAIRS = 10
 """Most pairs of groups that are all compared; with more, each group is compared with one reference."""
 BEST = "best of the others"
 """The name of the highest of all other groups, in place of a group: of two groups it is the other one."""
+LOWEST = "lowest of the others"
+"""The name of the lowest of all other groups: where less is better, numbers are compared with their signs changed."""
+OTHERS = (BEST, LOWEST)
 COLUMNS = (
     *("p_greater", "p_greater_mcse", "difference", "difference_mcse"),
     *("difference_q025", "difference_q025_mcse", "difference_q975", "difference_q975_mcse"),
@@ -38,7 +41,7 @@ def columns_of(rope: float | None) -> tuple[str, ...]:
 
 def pairs_of(labels: Sequence[str], against: str | None, usual: str) -> list[tuple[str, str]]:
     """Return pairs of groups to compare: all, or each with ``against``, or if there are many each with ``usual``."""
-    if against not in (None, BEST, *labels):
+    if against not in (None, *OTHERS, *labels):
         raise InputError(f"there is no group {against!r}", "unknown_name", hint=f"the groups are {', '.join(labels)}")
     pairs = [(group, first) for first, group in itertools.combinations(labels, 2)]
     if len(labels) > 1 and (against is not None or len(pairs) > MOST_PAIRS):
@@ -48,10 +51,14 @@ def pairs_of(labels: Sequence[str], against: str | None, usual: str) -> list[tup
 
 
 def sides_of(values: np.ndarray, labels: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[np.ndarray]:
-    """Return ``against`` and ``group`` of each pair from the values of all groups, shape (..., groups)."""
+    """Return ``against`` and ``group`` of each pair from the values of all groups, shape (..., groups).
+
+    Against the lowest of the others the signs are changed, so that the difference is how far the group is below it.
+    """
+    values = -values if any(a == LOWEST for _, a in pairs) else values
     places = {label: i for i, label in enumerate(labels)}
     own, every = [places[group] for group, _ in pairs], np.arange(len(labels))
-    others = [every[every != places[group]] if a == BEST else every[[places[a]]] for group, a in pairs]
+    others = [every[every != places[group]] if a in OTHERS else every[[places[a]]] for group, a in pairs]
     return [np.stack([values[..., i].max(axis=-1) for i in others], axis=-1), values[..., own]]
 
 
@@ -65,7 +72,7 @@ def with_means(
     columns: Mapping[str, np.ndarray], means: np.ndarray, pairs: Sequence[tuple[str, str]], *, are_exact: bool
 ) -> dict[str, np.ndarray]:
     """Take the differences of pairs from the means, which may be exact; that with the best is a mean over draws."""
-    of_best = np.array([against == BEST for _, against in pairs])
+    of_best = np.array([against in OTHERS for _, against in pairs])
     difference = np.where(of_best, columns["difference_mean"], means)
     error = np.where(of_best | (not are_exact), columns["difference_mcse"], 0.0)
     return {**columns, "difference": difference, "difference_mcse": np.where(np.isnan(difference), np.nan, error)}

@@ -11,7 +11,8 @@ import numpy as np
 from bayeszoo.answers.judged import answering, is_judged
 from bayeszoo.answers.quantiles import Quantiles
 from bayeszoo.comparison.contrast_columns import (
-    BEST,
+    LOWEST,
+    OTHERS,
     SPREAD,
     by_draws,
     columns_of,
@@ -81,7 +82,7 @@ def contrasts_of_levels(fit: Fit, against: str | None, rope: float | None) -> pd
     """Compare the levels of each feature with levels, by joint draws of the linear predictor."""
     answering(fit, ANSWER)
     features = _with_levels(fit)
-    chosen = {name: feature for name, feature in features.items() if against in (None, BEST, *feature.levels)}
+    chosen = {name: feature for name, feature in features.items() if against in (None, *OTHERS, *feature.levels)}
     if not chosen:
         levels = "; ".join(f"{name}: {quoted(feature.levels)}" for name, feature in features.items())
         raise InputError(f"there is no level {against!r}", "unknown_name", hint=f"the levels are {levels}")
@@ -107,7 +108,8 @@ def _contrasted(fit: Fit, name: str, feature: Feature, against: str | None, rope
     pairs = pairs_of(feature.levels, against, feature.levels[0])
     first, second = sides_of(_predictor(fit, feature, fit.draws()["w"]), feature.levels, pairs)
     columns = of_points(first[0, 0], second[0, 0]) if is_point else by_draws(first, second, rope)
-    columns |= _ratios(model, second - first, is_point=is_point)
+    difference = np.full_like(first, np.nan) if against == LOWEST else second - first  # lower by a difference alone
+    columns |= _ratios(model, difference, is_point=is_point)
     if is_judged(fit):
         columns["difference"] = columns["difference_mean"]
     else:  # posterior means of the weights may be exact

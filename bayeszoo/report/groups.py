@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from bayeszoo.comparison.best import best_of_many
 from bayeszoo.comparison.by import contrasts, estimates
 from bayeszoo.comparison.closed_contrasts import SMALLEST
+from bayeszoo.comparison.contrast_columns import LOWEST
 from bayeszoo.plots.groups import plot_groups
 from bayeszoo.report import checks, provenance, verdict
 from bayeszoo.report.blocks import Code, Section, Words, picture, table
@@ -104,7 +105,8 @@ def about_best(frame: pd.DataFrame) -> str:
     counts = {*frame.groupby("quantity")["group"].nunique()}
     of_groups = f"best of {min(counts)} groups" if len(counts) == 1 else "best groups"
     scale = f", in the {frame.attrs['of'].partition(';')[0]}" if "of" in frame.attrs else ""
-    return f"{of_groups}{scale}, where more is better: each against the highest of the others"
+    better, end = ("less", "lowest") if {*frame["against"]} == {LOWEST} else ("more", "highest")
+    return f"{of_groups}{scale}, where {better} is better: each against the {end} of the others"
 
 
 def decision_rows(frame: pd.DataFrame, rope: float | None) -> tuple[list[str], list[list[str]]]:

@@ -86,12 +86,14 @@ def contrasts_command(
     *,
     against: str | None = None,
     rope: float | None = None,
+    lowest: bool = False,
     plot: Path | None = None,
     shown: AnswerOptions = ANSWER,
 ) -> int:
     """Compare groups pairwise: of a fit saved with --by, of a hierarchical model, or levels of a regression.
 
-    Also print the expected loss of each choice where more is better; where less is better, swap the two losses.
+    Also print the expected loss of each choice where more is better; where less is better, swap the two losses, and
+    give --lowest for the best of three or more groups.
 
     Parameters
     ----------
@@ -99,12 +101,14 @@ def contrasts_command(
         The reference group or level; by default all pairs are compared, of more than five groups each with one.
     rope
         The least difference that matters: print the probabilities that the difference is above it, and below minus it.
+    lowest
+        Where less is better, as of costs: the best of three or more groups is the lowest.
     plot
         Draw the estimates of the groups and their differences here (.png, .svg or .pdf).
     """
     tree = shown.load(fit_file, plot)
     frame = contrasts(tree, against, rope=rope)
-    best = best_of_many(tree, rope)
+    best = best_of_many(tree, rope, lowest=lowest)
     whole = pd.concat([frame, best], ignore_index=True) if len(best) else frame
     write = partial(saved.write, whole, shown.output, shown.overwrite)
     draw = shown.drawn(lambda: plot_groups(tree, against=against), plot)
