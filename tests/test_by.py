@@ -407,3 +407,21 @@ def test_the_command_prints_the_expected_loss_of_each_choice(run, written, tmp_p
     assert code == 0
     for name in ("loss_group", "loss_against", "p_above", "p_below"):
         assert f"{row[name]:.4g}" in out
+
+
+def test_groups_of_a_series_have_times_and_sequences_of_their_own():
+    """Times rise in each group. The second group had those of the first rows of the table: 13 and 14 for 17 and 18."""
+    model = bz.find("local_level")(m0=0, s0=5, t_q=1, t_r=1)
+    days, names = [*range(1, 7), *range(5, 17)], ["u"] * 6 + ["v"] * 6 + ["w"] * 6
+    y = np.random.default_rng(0).normal(size=18).cumsum()
+    table = {"day": days, "y": y, "who": ["a"] * 6 + ["b"] * 12, "part": names}
+    fits = bz.fit_by(model, table, by="who", method="map", seed=1, reading={"column": "y", "time": "day"})["fits"]
+    assert [bz.forecast(fits[name], 2)["day"].tolist() for name in "ab"] == [["7", "8"], ["17", "18"]]
+    assert bz.decode(fits["b"])["day"].tolist() == [str(day) for day in range(5, 17)]
+    parts = bz.fit_by(model, table, by="who", method="map", seed=1, reading={"column": "y", "sequence": "part"})["fits"]
+    assert bz.forecast(parts["b"], 1)["sequence"].tolist() == ["v", "w"]
+
+
+def test_an_option_of_reading_is_sent_to_reading():
+    with raises(bz.InputError, "option_needs_data", 'give it as reading={"column": ...}'):
+        bz.fit_by(bz.find("local_level")(), {"y": [1.0, 2.0], "g": ["a", "b"]}, by="g", column="y")

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import bayeszoo as bz
 from bayeszoo.answers import judged
@@ -58,6 +59,16 @@ def test_an_event_on_which_all_draws_agree_has_an_error_of_one_draw():
     assert answer.number.to_numpy().tolist() == [[1.0, 1 / 4000]]
     assert answer.rows["alone"].tolist() == [0.0, 0.0, 1.0]
     assert answer.rows["mcse_alone"].tolist() == [1 / 4000] * 3
+
+
+def test_the_density_by_a_point_estimate_has_no_interval():
+    """Its interval had no width. SciPy's normal densities at the estimate."""
+    tree = bz.fit(MODEL, ROWS, "map", seed=1)
+    weights, means, variances = (np.ravel(tree["posterior"][name]) for name in ("weights", "means", "covariances"))
+    frame = bz.row_density(tree, {"x": [0.0, 2.0]})
+    expected = stats.norm(means, np.sqrt(variances)).pdf(np.array([[0.0], [2.0]])) @ weights
+    np.testing.assert_allclose(frame["density"], expected, rtol=1e-9)
+    assert frame.drop(columns="density").isna().all(axis=None)
 
 
 def test_no_label_enters(mixture):

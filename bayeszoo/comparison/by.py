@@ -102,6 +102,9 @@ def fit_by(
     >>> bz.contrasts(tree)[["group", "against", "p_greater"]].round(4).values.tolist()
     [['B', 'A', 0.6286]]
     """
+    if misplaced := sorted(options.keys() & model.inputs.options):
+        hint = f'give it as reading={{"{misplaced[0]}": ...}}'
+        raise InputError(f"{misplaced[0]} is an option of reading", "option_needs_data", hint=hint)
     _, parts = parts_of(model, data, by, **(reading or {}))
     return fit_parts(model, parts, by, method, seed=seed, reporter=reporter, **options)
 

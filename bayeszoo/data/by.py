@@ -15,6 +15,7 @@ from bayeszoo.data.inputs import Groups
 from bayeszoo.data.inputs.groups.rows import GROUP
 from bayeszoo.data.inputs.labels import spelled_alike, texts_of
 from bayeszoo.data.inputs.sequences.lags import LAGS
+from bayeszoo.data.inputs.sequences.times import LABELS_OF_ROWS, TIME
 from bayeszoo.data.read import Data, HasInputs, example_table, read
 from bayeszoo.data.table.cells import MISSING
 from bayeszoo.data.table.read import read_table
@@ -56,12 +57,15 @@ def read_by(model: HasInputs, source: Any, by: str, **options: Any) -> tuple[Dat
         When the column does not exist, a row has no group, or all rows have the same; and where `read` raises it.
     """
     grouped = grouped_table(model, source, by, **options)
-    whole = read(model, grouped.rows, **grouped.options)
+    rows, of_whole = _without_times(grouped.rows, grouped.options)
+    whole = read(model, rows, **of_whole)
     table, parts = _named(grouped.table, whole), {}
     for label, places in grouped.places.items():
         part = _part(model, table, by, label, places, whole, grouped.options)  # with the codes of the whole
         checked = (model.inputs, False)  # all its rows were checked, with outcomes, in the whole
-        parts[label] = replace(part, checked_for=checked, reading=whole.reading)
+        of_rows = {name: part.reading[name] for name in LABELS_OF_ROWS if name in part.reading}
+        reading = {name: value for name, value in whole.reading.items() if name not in LABELS_OF_ROWS}
+        parts[label] = replace(part, checked_for=checked, reading=reading | of_rows)
     return replace(whole, notes=(*whole.notes, *grouped.notes)), parts
 
 
@@ -120,7 +124,8 @@ def read_new_by(
     if unknown := [label for label in rows if label not in likes]:
         places = np.sort(np.concatenate([rows[label] for label in unknown]))
         raise column.error("is a group without a fit", "unknown_group", places, f"the fits are of {quoted(likes)}")
-    whole = read(model, _without(table, by), new=True, like=next(iter(likes.values())), **options)
+    whole_rows, of_whole = _without_times(_without(table, by), options)
+    whole = read(model, whole_rows, new=True, like=next(iter(likes.values())), **of_whole)
     parts = {label: _part(model, table, by, label, rows[label], likes[label], options) for label in rows}
     return whole, parts
 
@@ -160,6 +165,15 @@ def _without(table: Table, by: str, rows: np.ndarray | None = None) -> Table:
     if rows is None:
         return replace(table, columns=others)
     return Table(table.name, {name: other.of_rows(rows) for name, other in others.items()}, table.notes)
+
+
+def _without_times(rows: Table, options: Options) -> tuple[Table, Options]:
+    """Return the rows without their column of times: times rise in each group, not from one group to the next."""
+    name = options.get(TIME)
+    if name is None:
+        return rows, options
+    others = {other: column for other, column in rows.columns.items() if other != name}
+    return replace(rows, columns=others), {key: value for key, value in options.items() if key != TIME}
 
 
 def _named(table: Table, whole: Data) -> Table:

@@ -269,7 +269,7 @@ def _read(
         table = inputs.own_table(source, form["decimal"]) or table_of(source, "text" in inputs.options, **form)
         options = {**_as_in_the_fit(inputs, like, table, options), **options}
     parsed = inputs.parse(table, missing, new, like, **options)
-    reading |= labels_of_rows(table, parsed) if isinstance(inputs, Series) and reading else {}
+    reading |= labels_of_rows(table, parsed) if isinstance(inputs, Series) else {}
     name = table.name or type(source).__name__
     del table  # before the arrays are copied
     return data_of(parsed, name, inputs, new, reading)

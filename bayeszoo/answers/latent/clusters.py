@@ -321,9 +321,11 @@ def _densities(fit: Fit, data: Data) -> pd.DataFrame:
     values = np.exp(logs)
     log_mean, relative_error = log_means(logs)
     density = np.exp(log_mean)
-    mcse = np.full(len(density), np.nan) if fit.kind == "point estimate" else density * relative_error
+    unknown, is_point = np.full(len(density), np.nan), fit.kind == "point estimate"
+    mcse = unknown if is_point else density * relative_error
     columns = {"density": density, "mcse": mcse, _SPREAD: values.std(axis=(0, 1))}
-    quantiles = Quantiles.of_draws(values)
+    no_interval = Quantiles.without_error(dict.fromkeys(QUANTILES, unknown))
+    quantiles = no_interval if is_point else Quantiles.of_draws(values)
     frame = by_row(columns | quantiles.values | quantiles.columns(), data)
     return with_reasons(frame, np.where(np.isnan(density), f"density: {FAR_FROM_DRAWS}", "").astype(object))
 

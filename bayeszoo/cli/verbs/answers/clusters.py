@@ -71,4 +71,6 @@ def _show_clusters(answer: Clusters, frame: pd.DataFrame, whole: Document, digit
 def _show_density(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print the densities."""
     saved.show_rows(frame, saved.title(whole), "places", digits=digits)
-    terminal.out().print("density: of a new row, per unit of each column; quantiles: of the density over the draws")
+    has_interval = frame["q025"].notna().any()
+    quantiles = "; quantiles: of the density over the draws" if has_interval else ""
+    terminal.out().print(f"density: of a new row, per unit of each column{quantiles}")

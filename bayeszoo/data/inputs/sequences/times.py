@@ -15,7 +15,10 @@ from bayeszoo.data.inputs.base import Parsed
 from bayeszoo.data.table.table import Column, Table, to_numbers
 from bayeszoo.errors import InputError
 
-SEQUENCE, NAMES = "sequence", "sequences"
+SEQUENCE, NAMES, TIME = "sequence", "sequences", "time"
+_OF_ROWS = "times"
+LABELS_OF_ROWS = (_OF_ROWS, NAMES)
+"""What `labels_of_rows` returns."""
 MOST_TIMES = 10_000
 TIMES = ("time", "date", "year")
 """Names of columns that are checked as times if no column is named; they are not used."""
@@ -43,7 +46,7 @@ def times_of(table: Table, parsed: Parsed) -> dict[str, Any]:
         if name not in used and within.any() and len(column) <= MOST_TIMES:
             steps = np.diff(_as_times(column))[within]
             if np.all(steps > 0):
-                return {"times": {"column": name, "values": _texts(column.values)}}
+                return {_OF_ROWS: {"column": name, "values": _texts(column.values)}}
     return {}
 
 
