@@ -254,7 +254,7 @@ def test_the_command_the_file_and_the_page_have_the_best_group(run, written, tmp
     options = ("--by", "page", "--successes", "buyers", "--trials", "visitors", "--set", "a=1", "--set", "b=1")
     code, out, _ = run("fit", "beta_bernoulli", file, *options, "--method", "exact", "--seed", "1", "-o", fit)
     assert code == 0
-    title = "best of 3 groups, where more is better: each against the highest of the others"
+    title = "best of 3 groups, if higher is better: each against the highest of the others"
     lines = out[out.index(title) :].splitlines()
     assert max(map(len, lines[:8])) <= 80
     cells = [line.split() for line in lines[4:7]]
@@ -306,4 +306,4 @@ def test_lower_levels_and_lower_groups_of_two_are_the_higher_ones_with_the_sign_
     low, high = (bz.best_of_groups(two, lowest=s).set_index("group") for s in (True, False))
     for name in ("p_greater", "difference", "loss_group"):
         assert low.loc["A", name] == pytest.approx(high.loc["B", name], abs=1e-10)
-    assert "less is better" in about_best(bz.best_of_groups(tree, lowest=True))
+    assert "lower is better" in about_best(bz.best_of_groups(tree, lowest=True))

@@ -1,1 +1,1 @@
-"""What a fit is asked: predictions, responsibilities, states, topics, factors, residuals and predictive checks."""
+"""Answers of a fit: predictions, responsibilities, states, topics, factors, residuals and predictive checks."""

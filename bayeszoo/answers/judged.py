@@ -50,7 +50,7 @@ class Limits(NamedTuple):
     is_strict: bool
     """Whether parameters are withheld: then a number passes only if it is known to agree."""
     then: str = ""
-    """What to try if an answer is further off."""
+    """Advice if an answer is further off."""
 
     def agree(self, mean: np.ndarray, sd: np.ndarray) -> np.ndarray:
         """Return where an error of a mean, in sd, and a ratio of sds are within the limits."""
@@ -104,7 +104,7 @@ class Part(NamedTuple):
     columns: tuple[str, ...]
     agree: np.ndarray
     name: str = ""
-    """What a reason calls the columns; their names if empty."""
+    """The name of the columns in a reason; their own names if empty."""
     counts: bool = True
     """Whether the answer is refused unless a number of this part, or of another that counts, agrees."""
 

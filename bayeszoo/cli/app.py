@@ -29,7 +29,7 @@ from bayeszoo.foundation.process import signals
 from bayeszoo.model import find as zoo
 
 PANIC = "PanicException"
-"""What nutpie's Rust raises past `except Exception`."""
+"""The exception of nutpie's Rust, which `except Exception` does not catch."""
 OUT_OF_MEMORY = ("failed to map segment", "annot allocate memory", "os error 11", "os error 12", "start new thread")
 """Parts of the messages of libraries that could not get memory for code, data or threads."""
 ELSEWHERE = {

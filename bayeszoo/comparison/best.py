@@ -19,7 +19,7 @@ else:
 
 
 def best_of_groups(tree: xr.DataTree, *, rope: float | None = None, lowest: bool = False) -> pd.DataFrame:
-    """Compare each group with the best of all others, where more is better or, by ``lowest``, less.
+    """Compare each group with the best of all others, if higher is better; if lower is better, use ``lowest``.
 
     Parameters
     ----------

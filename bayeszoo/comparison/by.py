@@ -241,7 +241,7 @@ def contrasts(tree: xr.DataTree, against: str | None = None, *, rope: float | No
         ``group`` than in ``against``; ``difference`` is the mean of the difference, with ``difference_q025`` and
         ``difference_q975``; ``ratio`` is the median of the ratio, with ``ratio_q025`` and ``ratio_q975``, where the
         quantity is positive, by draws in those of all groups. ``loss_group`` is the expected loss of choosing ``group``
-        where more is better, the mean of max(against - group, 0); ``loss_against`` is that of choosing ``against``.
+        if higher is better, the mean of max(against - group, 0); ``loss_against`` is that of choosing ``against``.
         With ``rope``, ``p_above`` and ``p_below`` are the probabilities that the difference is greater than it, and
         less than minus it.
         Columns that end in ``_mcse`` are Monte Carlo errors: NaN between exact fits, which are compared in closed

@@ -18,7 +18,7 @@ MOST_PAIRS = 10
 BEST = "best of the others"
 """The name of the highest of all other groups, in place of a group: of two groups it is the other one."""
 LOWEST = "lowest of the others"
-"""The name of the lowest of all other groups: where less is better, numbers are compared with their signs changed."""
+"""The name of the lowest of all other groups: if lower is better, numbers are compared with their signs changed."""
 OTHERS = (BEST, LOWEST)
 COLUMNS = (
     *("p_greater", "p_greater_mcse", "difference", "difference_mcse"),

@@ -134,24 +134,24 @@ def select(
             k, the number of parameters that the likelihood is maximized over; and n, the number of single
             observations (trials, not rows of a table of counts).
         ``aic``, ``bic``
-            2 k - 2 log L (Akaike 1974) and k log n - 2 log L (Schwarz 1978): less is better.
+            2 k - 2 log L (Akaike 1974) and k log n - 2 log L (Schwarz 1978): lower is better.
         ``ric``
             Risk inflation criterion of linear models of a Gaussian outcome, 2 t log p - 2 log L, where t is the number
-            of terms of the candidate and p that of the largest one (Foster and George 1994): less is better. NaN for
+            of terms of the candidate and p that of the largest one (Foster and George 1994): lower is better. NaN for
             other models.
         ``mdl``, ``mdl_from``
             Description length of a linear model of a Gaussian outcome in nats, ``(n / 2) log(Err / n)`` and for each
-            term ``log(n) / 2 - log(pi)``, and ``"least squares"`` or ``"withheld: ..."``: less is better. Err is the
+            term ``log(n) / 2 - log(pi)``, and ``"least squares"`` or ``"withheld: ..."``: lower is better. Err is the
             squared error of least squares; prior and noise of the model do not matter.
         ``nml``, ``nml_from``
             Code length of the ordered observations by normalized maximum likelihood, in nats, for one table of shares
             or one probability: -log L plus the log of the sum of the largest likelihoods of all data sets (Shtarkov
-            1987; Rissanen 1996); less is better. It needs no prior; no code has a smaller worst-case regret.
+            1987; Rissanen 1996); lower is better. It needs no prior; no code has a smaller worst-case regret.
         ``kfold``, ``kfold_se``, ``kfold_from``
             Sum over observations of the log predictive density given the other folds, its standard error over
-            observations, and ``"exact"``, ``"plug-in of the MLE"`` or ``"withheld: ..."``; more is better. The plug-in,
-            for models with hidden factors, is at the maximum of the likelihood of the other folds and does not average
-            over parameters.
+            observations, and ``"exact"``, ``"plug-in of the MLE"`` or ``"withheld: ..."``; higher is better. The
+            plug-in, for models with hidden factors, is at the maximum of the likelihood of the other folds and does not
+            average over parameters.
         ``kfold_difference``, ``kfold_difference_se``
             ``kfold`` minus the highest, and its standard error, paired over observations; NaN if only one of several
             has it.

@@ -12,7 +12,7 @@ from bayeszoo.data.read import Example
 
 @dataclass(frozen=True)
 class TableOf:
-    """What `read` takes in place of a model: the content of a table, without examples."""
+    """The stand-in for a model in `read`: the content of a table, without examples."""
 
     inputs: Inputs
     examples: tuple[Example, ...] = ()

@@ -226,7 +226,7 @@ class Model(ABC):
         return ()
 
     def remarks_of_draws(self, draws: Params) -> tuple[str, ...]:
-        """Say what draws of a fit show that its checks do not, as parameters for which numerics are rough."""
+        """Return remarks on draws that no check makes, as on parameters for which numerics are rough."""
         return ()
 
     def hazards(self, stats: Statistics) -> list[Check]:

@@ -24,7 +24,7 @@ from bayeszoo.model.capabilities.linear_predictor import LinearPredictor
 from bayeszoo.model.parts.accumulated import Accumulated
 
 INCOMPLETE = "incomplete rows"
-"""What a fit of completed tables says its data are."""
+"""The name of the data in a fit of completed tables."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

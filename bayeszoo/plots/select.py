@@ -27,7 +27,7 @@ _ABOUT = "Star: best{}; grey: withheld; bar: one standard error{}"
 
 
 class Criterion(NamedTuple):
-    """A column of the table, and whether more is better; ``error`` is the column with the error of the difference."""
+    """A column of the table, and whether higher is better; ``error`` is the column with the error of the difference."""
 
     column: str
     title: str

@@ -105,8 +105,8 @@ def about_best(frame: pd.DataFrame) -> str:
     counts = {*frame.groupby("quantity")["group"].nunique()}
     of_groups = f"best of {min(counts)} groups" if len(counts) == 1 else "best groups"
     scale = f", in the {frame.attrs['of'].partition(';')[0]}" if "of" in frame.attrs else ""
-    better, end = ("less", "lowest") if {*frame["against"]} == {LOWEST} else ("more", "highest")
-    return f"{of_groups}{scale}, where {better} is better: each against the {end} of the others"
+    better, end = ("lower", "lowest") if {*frame["against"]} == {LOWEST} else ("higher", "highest")
+    return f"{of_groups}{scale}, if {better} is better: each against the {end} of the others"
 
 
 def decision_rows(frame: pd.DataFrame, rope: float | None) -> tuple[list[str], list[list[str]]]:

@@ -1,1 +1,1 @@
-"""What needs no fit: resampled rows, decompositions of a change, pseudo-posteriors, baselines, n-grams, PageRank."""
+"""Tools without a fit: resampled rows, decompositions of a change, pseudo-posteriors, baselines, n-grams, PageRank."""

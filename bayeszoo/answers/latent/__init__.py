@@ -1,1 +1,1 @@
-"""What no column holds: components, clusters, factors and topics of rows, and missing levels."""
+"""Hidden quantities of rows: components, clusters, factors, topics and missing levels."""

@@ -92,7 +92,7 @@ def contrasts_command(
 ) -> int:
     """Compare groups pairwise: of a fit saved with --by, of a hierarchical model, or levels of a regression.
 
-    Also print the expected loss of each choice where more is better; where less is better, swap the two losses, and
+    Also print the expected loss of each choice if higher is better; if lower is better, swap the two losses, and
     give --lowest for the best of three or more groups.
 
     Parameters
@@ -102,7 +102,7 @@ def contrasts_command(
     rope
         The least difference that matters: print the probabilities that the difference is above it, and below minus it.
     lowest
-        Where less is better, as of costs: the best of three or more groups is the lowest.
+        Where lower is better, as of costs: the best of three or more groups is the lowest.
     plot
         Draw the estimates of the groups and their differences here (.png, .svg or .pdf).
     """

@@ -97,7 +97,7 @@ class Inputs(ABC):
     """Arrays with several entries for a row, such as words of a document: their first axis is not that of the rows."""
 
     needs: ClassVar[tuple[str, str] | None] = None
-    """What further rows need, such as their exposure, and the columns that hold it; None if nothing."""
+    """The quantity that further rows need, such as their exposure, and its columns; None if they need none."""
 
     is_in_order: ClassVar[bool] = False
     """Whether rows are in order of time, and a column may name sequences of them."""

@@ -20,7 +20,7 @@ class OfFunction(Model, family=True):
     """
 
     beyond: ClassVar[str] = "the function returns to the prior"
-    """What the function does outside the range of the rows, as shown to users."""
+    """The behaviour of the function outside the range of the rows, as shown to users."""
 
     function_is_estimated: ClassVar[bool] = False
     """Whether a point fit estimates the function itself, which then has no interval."""

@@ -343,7 +343,7 @@ def moved(model: ClosedForm[Any], name: str) -> ClosedForm[Any]:
 
 
 def _instead(model: Model, names: Sequence[str]) -> str:
-    """Say what takes fields as parameters where there is no closed form."""
+    """Return how fields become parameters of a model without a closed form."""
     if isinstance(model, OverByDraws):
         return "`bayeszoo fit --prior FIELD=PRIOR`, in Python bz.over(model, priors), is fitted by gibbs"
     if not isinstance(model, Conditional):

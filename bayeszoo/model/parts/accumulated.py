@@ -36,7 +36,7 @@ class Accumulated:
     why_no_rows: ClassVar[str] = "only their statistics were kept"
     """Why there are no complete rows at once, for messages."""
     hint: ClassVar[str | None] = None
-    """What to do for an answer that needs them."""
+    """Hint for an answer that needs them."""
 
     def __repr__(self) -> str:
         """Name the statistics, the number of rows, the file and the model."""

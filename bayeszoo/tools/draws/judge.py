@@ -63,7 +63,7 @@ ADVICE = {
     "tree_depth": "raise max_treedepth, or bring the parameters to one scale",
     "non_finite_log_densities": "find out where the log density is infinite or NaN: chains cannot continue there",
 }
-"""What to do if a check fails, by its code."""
+"""Advice if a check fails, by its code."""
 SEPARATED = (
     "chains are in different places: exchangeable labels, several modes, or an improper posterior; look at the means "
     "of each chain"
@@ -83,7 +83,7 @@ class Judgement:
     ``verdict``, and ``why`` where it is not ok or a number is withheld. Numbers of a failed quantity are NaN; all
     numbers are, if the chains failed or are in different places."""
     advice: tuple[str, ...]
-    """What to do next, the most urgent first; empty where all is ok."""
+    """Next steps, the most urgent first; empty where all is ok."""
     constant: tuple[str, ...]
     """Scalars that are the same in all draws, such as the diagonal of a correlation matrix; they are not judged."""
     not_checked: tuple[str, ...]

@@ -55,7 +55,7 @@ class Target:
 
 @dataclass(frozen=True, eq=False)
 class Benchmark:
-    """What a sampler did on each target."""
+    """The result of a sampler on each target."""
 
     verdict: str
     """``"right"``; ``"wrong"`` where the draws are not of a target; or ``"not mixed"`` where too few are effective."""

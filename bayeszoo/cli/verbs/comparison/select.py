@@ -73,8 +73,8 @@ _ABOUT = """\
 In nats, of the ordered observations. Probability: posterior model probability, equal prior probabilities."""
 _OF_BOUNDS = "\nELBO: a lower bound of the log evidence, for one order of the labels; up to log K! may be missing."
 _OF_SCORES = """
-AIC, BIC, RIC, MDL, NML: less is better. K-fold and LOO score: sum of log predictive densities of held-out
-observations; more is better."""
+AIC, BIC, RIC, MDL, NML: lower is better. K-fold and LOO score: sum of log predictive densities of held-out
+observations; higher is better."""
 
 
 @Parameter(name="*")
