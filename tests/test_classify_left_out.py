@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy
 from scipy import stats
@@ -12,7 +13,9 @@ from bayeszoo.answers import averages
 from bayeszoo.answers.averages import Average, masses_without
 from bayeszoo.answers.checks import leave_out
 from bayeszoo.answers.classes import classify as module
+from bayeszoo.answers.classes.scores import scored
 from bayeszoo.foundation.gate import as_dict, at_most
+from bayeszoo.report.families.classes import about_rows
 from bayeszoo.results.stored import Fit, dumps
 from tests.refusals import raises
 
@@ -306,3 +309,14 @@ def test_errors_of_small_probabilities_of_new_rows_reach_the_exact_ones():
         is_off += far[mean.is_known].sum()
     assert shown > 20
     assert is_off == 0
+
+
+def test_log_scores_that_are_withheld_are_said():
+    p = np.array([[0.9, 0.1], [0.99, 0.01], [np.nan, np.nan]])
+    frame = pd.DataFrame({"p[a]": p[:, 0], "p[b]": p[:, 1], "mcse[a]": 0.01, "mcse[b]": 0.01, "decision": "a"})
+    frame.attrs |= {"classes": ["a", "b"], "loss": None, "rows_are": "new"}
+    log_p = np.array([[np.log(0.9), np.nan], [np.nan, np.nan], [np.nan, np.nan]])
+    counts = np.array([[1, 0], [0, 1], [1, 0]])
+    known = scored(frame.assign(settled=True), counts, (log_p, np.zeros((3, 2))), False)
+    assert known.attrs["rows_unscored"] == 1  # the third row is withheld whole
+    assert [line for line in about_rows(known.attrs, 3) if line.startswith("The log scores of 1 of the 3 rows")]

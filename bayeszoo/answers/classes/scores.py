@@ -30,6 +30,9 @@ def scored(
     seen, squared = counts > 0, _squared(p)
     frame["log_score"] = np.where(seen, counts * log_p[0], 0.0).sum(axis=1)
     frame["mcse_log_score"] = np.abs(np.where(seen, counts * log_p[1], 0.0)).sum(axis=1)
+    is_unscored = np.isnan(frame["log_score"].to_numpy()) & np.isfinite(p).all(axis=1)
+    if is_unscored.any():
+        frame.attrs["rows_unscored"] = int(is_unscored.sum())
     frame["brier_score"] = (counts * squared).sum(axis=1)
     errors = frame[[f"mcse[{label}]" for label in classes]].to_numpy()
     of_brier = _error_of_squared(p, errors)

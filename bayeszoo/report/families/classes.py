@@ -27,6 +27,10 @@ ABOUT_UNSETTLED = (
     "{rows_withheld} of the {rows} rows, and so the means over all rows, are withheld: too few draws carry the weight "
     "of their features (k-hat). Fit by exact if the model has it, or by nuts with more draws."
 )
+ABOUT_UNSCORED = (
+    "The log scores of {rows_unscored} of the {rows} rows, and so their mean, are withheld: few draws carry the "
+    "probability of the outcome. Fit by exact if the model has it, or by nuts with more draws."
+)
 ABOUT_IMPOSSIBLE = (
     "{rows_impossible} of the {rows} rows are withheld, as their features are impossible in every class by the "
     "estimate: fit by map or exact, whose prior keeps all levels possible."
@@ -44,11 +48,12 @@ ABOUT_PLUGGED_IN = "Parameter uncertainty is ignored (point estimate)."
 
 def about_rows(attrs: Document, rows: int) -> list[str]:
     """Return lines on the scored rows, from the attributes ``attrs`` of the table of decisions."""
+    unscored = [ABOUT_UNSCORED.format(**{**attrs, "rows": rows})] if attrs.get("rows_unscored") else []
     if attrs["rows_are"] == "left out":
         counts = {"rows_withheld": _not_far(attrs), "rows": rows}
         withheld = [ABOUT_WITHHELD.format(**{**attrs, **counts})] * bool(_not_far(attrs))
-        return [ABOUT_LEFT_OUT.format(**attrs), *withheld]
-    return [*_about_features(attrs, rows), *[ABOUT_FITTED] * (attrs["rows_are"] == "fitted")]
+        return [ABOUT_LEFT_OUT.format(**attrs), *withheld, *unscored]
+    return [*_about_features(attrs, rows), *unscored, *[ABOUT_FITTED] * (attrs["rows_are"] == "fitted")]
 
 
 def _not_far(attrs: Document) -> int:
