@@ -336,7 +336,7 @@ FIT = ["fit", "beta_bernoulli", "coins.csv"]
         ([*FIT, "--method", "exact", "--tune", "5"], "method 'exact' has no option 'tune'; it takes draws, chains"),
         ([*FIT, "--set", "c=1"], "--set c=1: beta_bernoulli has no such field; it has a, b"),
         ([*FIT, "--set", "a=1", "--set", "a=2"], "--set a=2: a is set twice"),
-        ([*FIT, "--set", "a=x"], "--set a=x: the value is not JSON; write a=2 or alpha=[1,1]"),
+        ([*FIT, "--set", "a=x"], "--set a=x: the value is not JSON; write a=0.5 or alpha=[1,1]"),
         ([*FIT, "--set", "a=" + "9" * 5000], "the value is not JSON"),
         ([*FIT, "--set", "a=" + "[" * 100_000], "the value is not JSON"),
         ([*FIT, "--set", "a=NaN"], "prior a must be finite and at most 1e+100 in size, got nan"),

@@ -8,6 +8,7 @@ import pytest
 
 from bayeszoo.data.inputs import Binary, Categories, Counts, Real
 from bayeszoo.data.read import read
+from bayeszoo.data.table.cells import ALONE
 from bayeszoo.data.table.read import read_table
 from bayeszoo.errors import InputError
 from tests.reading import by_name, model_of, plain, refusal, refuses
@@ -39,7 +40,9 @@ NOT_REAL = {
     "nothing left": (["0e5", "-0.5e-400"], f"column 'y', row 2: '-0.5e-400' is too small{DIGITS}", (2,)),
     "no decimal left": ([0, Decimal("1e-400")], f"column 'y', row 2: Decimal('1E-400') is too small{DIGITS}", (2,)),
     "comma": (["1,5", "-2"], "column 'y', row 1: '1,5' is not a number; use --decimal ','", (1,)),
-    "thousands": (["1,000"], "column 'y', row 1: '1,000' is not a number", (1,)),
+    "thousands": (["1,000"], f"column 'y', row 1: '1,000' is not a number; {ALONE}", (1,)),
+    "percent": (["2 %"], f"column 'y', row 1: '2 %' is not a number; {ALONE}", (1,)),
+    "currency": (["1", "\u20ac3.50"], f"column 'y', row 2: '\u20ac3.50' is not a number; {ALONE}", (2,)),
     "date": (["2020-01-01"], "column 'y', row 1: '2020-01-01' is not a number", (1,)),
     "underscore": (["1_000"], "column 'y', row 1: '1_000' is not a number", (1,)),
     "infinity": (["inf"], "column 'y', row 1: 'inf' is not a number", (1,)),

@@ -10,6 +10,7 @@ import bayeszoo as bz
 from bayeszoo.data.inputs import BinaryRegression, Regression
 from bayeszoo.data.inputs.features.levels import by_feature, products
 from bayeszoo.data.read import read
+from bayeszoo.data.table.cells import ALONE
 from bayeszoo.model.parts.chunks import read_chunks
 from tests.reading import by_name, model_of, plain, refusal, refuses
 from tests.refusals import raises
@@ -163,6 +164,11 @@ WRITE = "; write colour=red,green,blue, the reference first"
 REFUSED = {
     "identifier": ({**TABLE, "id": list("abcdef")}, {}, AS_NAMES),
     "chosen identifier": ({**TABLE, "id": list("abcdef")}, {"features": ["colour", "a", "id"]}, AS_NAMES),
+    "percentages": (
+        {**TABLE, "id": ["1%", "2%", "2.5%", "4%", "5%", "7%"]},
+        {},
+        f"column 'id' has 6 levels in 6 rows, as names of the rows have; {ALONE}",
+    ),
     "nearly": ({**TABLE, "id": list("abccdd")}, {}, MOST),
     "misprint": (
         {**TABLE, "b": ["1", "2", "x", "4", "5", "6"]},

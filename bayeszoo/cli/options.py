@@ -257,7 +257,7 @@ class FieldOptions:
             except (ValueError, RecursionError):  # not JSON; or too many digits, or too deep, for Python
                 if not isinstance(defaults[name], str):
                     raise InputError(
-                        f"--set {item}: the value is not JSON", "wrong_type", hint="write a=2 or alpha=[1,1]"
+                        f"--set {item}: the value is not JSON", "wrong_type", hint="write a=0.5 or alpha=[1,1]"
                     ) from None
                 chosen[name] = value  # text needs no quotes
         return chosen

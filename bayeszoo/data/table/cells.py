@@ -17,6 +17,9 @@ _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _CODE = re.compile(r"[+-]?0[0-9]+")
 _MAY_BE_CODE = re.compile(r"^\s*[+-]?0[0-9]", re.MULTILINE)
 _WHOLE = re.compile(r"([+-]?[0-9]+)(?:[.,]0*)?")
+_SIGNS = re.compile(r"[%\u2030$\u20ac\u00a3\u00a5,'\u2019\s]")
+ALONE = "write the number alone, without signs of percent, currency or thousands"
+"""What to do about cells that are numbers but for such signs."""
 _DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,([0-9]{1,2}|[0-9]{4,})")
 
 
@@ -155,6 +158,18 @@ def is_word(cell: object, decimal: str) -> bool:
     return is_hole(cell) or (number(cell, decimal) is None and not is_of_other_mark)
 
 
+def has_signs(cell: object) -> bool:
+    """Say whether text is a number but for signs of percent, currency or thousands."""
+    return isinstance(cell, str) and _NUMBER.fullmatch(_SIGNS.sub("", cell)) is not None
+
+
 def has_decimal_comma(cell: object) -> bool:
     """Say whether text is a number with a decimal comma."""
     return isinstance(cell, str) and _DECIMAL_COMMA.fullmatch(cell.strip()) is not None
+
+
+def hint_for(cell: object, decimal: str) -> str | None:
+    """Return what to do about a cell that is no number; None where nothing is known."""
+    if decimal == "." and has_decimal_comma(cell):
+        return "use --decimal ','"
+    return ALONE if has_signs(cell) else None

@@ -21,7 +21,7 @@ from bayeszoo.data.table.cells import (
     Numbers,
     are_codes,
     has_code,
-    has_decimal_comma,
+    hint_for,
     is_code,
     is_hole,
     is_lost,
@@ -396,5 +396,5 @@ def _refuse_codes(column: Column, cells: Collection[object]) -> None:
 
 
 def _no_number(column: Column, rows: list[int]) -> InputError:
-    comma = column.decimal == "." and has_decimal_comma(column.values[rows[0]])
-    return column.error("is not a number", "not_a_number", rows, hint="use --decimal ','" if comma else None)
+    hint = hint_for(column.values[rows[0]], column.decimal)
+    return column.error("is not a number", "not_a_number", rows, hint=hint)

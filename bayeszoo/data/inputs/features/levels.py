@@ -13,7 +13,7 @@ import numpy as np
 
 from bayeszoo.data.inputs.base import listing
 from bayeszoo.data.inputs.labels import Alphabet, Coded, joined, repeated, spelled_alike, text_of, texts_of
-from bayeszoo.data.table.cells import MISSING
+from bayeszoo.data.table.cells import ALONE, MISSING, has_signs
 from bayeszoo.data.table.table import Column, is_text, shown, to_reals
 from bayeszoo.errors import InputError
 
@@ -310,6 +310,7 @@ def refuse_identifier(feature: Feature, features: Sequence[str], is_named: bool,
     if rows > 1 and (levels == rows or (2 * levels > rows and not is_named)):
         others = [name for name in features if name != feature.column.name]
         hint = f"leave it out: --features {listing(others)}" if others else "name other features"
+        hint = ALONE if all(map(has_signs, feature.levels or ())) else hint
         raise feature.column.error(
             f"has {levels} levels in {rows} rows, as names of the rows have", "names_of_rows", hint=hint
         )
