@@ -86,6 +86,20 @@ def test_a_further_row_that_few_draws_carry_is_withheld():
     assert known.mcse[1, 0] >= np.ptp(p[..., 1])
 
 
+def test_the_error_of_a_loss_of_three_components_is_of_the_sum_of_the_others():
+    """Independent draws: a weighed mean m has the error sd(n w (x - m)) / sqrt(n)."""
+    rng = np.random.default_rng(6)
+    held = rng.dirichlet([6, 3, 2], (4, 500, 2))
+    log_p = 0.3 * rng.standard_normal((4, 500, 2))
+    w = np.exp(log_p)[..., None] / np.exp(log_p).sum(axis=(0, 1))[:, None]
+    mean = (w * held).sum(axis=(0, 1))
+    expected = (2000 * w * (held - mean)).std(axis=(0, 1)) / math.sqrt(2000)
+    assigned, _ = Assignments.of_weighed(held, Average("sampled").without(-log_p))
+    assert assigned.probability == pytest.approx(mean, rel=1e-3)  # tails of the weights are smoothed
+    assert assigned.mcse == pytest.approx(expected, rel=0.2)
+    assert assigned.mcse_expected_loss == pytest.approx(expected[:, 0], rel=0.2)
+
+
 @pytest.mark.parametrize("chunk", [2**18, 1, 50])
 def test_probabilities_are_averages_over_draws(chunk, monkeypatch):
     monkeypatch.setattr(align, "CELLS", chunk)

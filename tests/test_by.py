@@ -10,7 +10,7 @@ from scipy import integrate, stats
 import bayeszoo as bz
 from bayeszoo.cli.verbs import by as verbs
 from bayeszoo.comparison import by as grouped
-from bayeszoo.comparison.contrast_columns import by_draws
+from bayeszoo.comparison.contrast_columns import by_draws, of_points
 from bayeszoo.data.by import read_by
 from bayeszoo.report.notebook import html
 from bayeszoo.results.stored import fits_of
@@ -425,3 +425,8 @@ def test_groups_of_a_series_have_times_and_sequences_of_their_own():
 def test_an_option_of_reading_is_sent_to_reading():
     with raises(bz.InputError, "option_needs_data", 'give it as reading={"column": ...}'):
         bz.fit_by(bz.find("local_level")(), {"y": [1.0, 2.0], "g": ["a", "b"]}, by="g", column="y")
+
+
+def test_a_point_estimate_of_0_has_no_ratio():
+    first, second = np.array([0.0, 0.5, 0.2]), np.array([0.5, 0.0, 0.3])
+    assert of_points(first, second)["ratio"] == pytest.approx([np.nan, np.nan, 1.5], nan_ok=True)

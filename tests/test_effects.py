@@ -228,3 +228,14 @@ def test_the_command_prints_and_draws_effects_of_interactions(crossed, run, tmp_
     assert float(least[4]) == pytest.approx(model.predict(at)[0], rel=1e-3)
     assert len(pd.read_csv(rows)) == 3 * 41 + 3 * 3
     assert plot.read_text().startswith("<?xml")
+
+
+@pytest.mark.parametrize(("values", "held"), [(5, 5), (6, 3)])
+def test_an_interaction_is_held_at_each_of_five_values_or_at_three_quantiles(values, held):
+    rng = np.random.default_rng(1)
+    x, by = rng.normal(size=60), np.arange(60) % values
+    rows = {"y": x * by + rng.normal(size=60), "x": x, "by": by.astype(float)}
+    data = bz.read(bz.find("linear_regression"), rows, target="y", interactions="x:by")
+    tree = bz.fit(bz.find("linear_regression"), data, "exact", seed=1, groups=[])
+    curves = bz.feature_effects(tree)
+    assert curves.loc[curves["feature"] == "x", "at"].nunique() == held
