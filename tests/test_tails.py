@@ -9,7 +9,7 @@ from bayeszoo.answers.averages import Average
 from bayeszoo.answers.checks.predictive_check import Replicates, _compared
 from bayeszoo.answers.classes.classify import decided
 from bayeszoo.answers.columns import moment_columns, with_reasons
-from bayeszoo.answers.law import _of_bounded
+from bayeszoo.answers.quantiles import _of_bounded
 from bayeszoo.comparison.contrast_columns import by_draws
 from bayeszoo.foundation.tails import LIMITS, moments
 

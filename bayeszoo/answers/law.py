@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from bayeszoo.answers.averages import Bounds, averaging, error_between, error_of_sum, log_means
-from bayeszoo.answers.quantiles import Quantiles, over_draws
+from bayeszoo.answers.averages import averaging, error_of_sum, log_means
+from bayeszoo.answers.quantiles import Quantiles, moments_over_draws, over_draws
 from bayeszoo.data.inputs import Groups, Series, places_of
 from bayeszoo.data.inputs.groups.lines import CODE
 from bayeszoo.data.inputs.groups.regressions import WithGroups
@@ -23,7 +23,7 @@ from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.blocks import blocks
 from bayeszoo.foundation.named import Arrays, Options, Params
 from bayeszoo.foundation.streams import stream_of_fit
-from bayeszoo.foundation.tails import TOO_LARGE, Moments, existing, moments, reasons, unjudged
+from bayeszoo.foundation.tails import TOO_LARGE, Moments, existing, reasons
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Conditional, LogConcave, Predictive, predicts_by_points
 from bayeszoo.model.capabilities.conditional import PointsOfGroups
@@ -34,7 +34,6 @@ from bayeszoo.results.stored import Fit
 FAR_OUT = "determined by parameters beyond the range of the quadrature"
 MOST_FAR = 100
 """Most rows whose moments get a quadrature of their own, which takes some tenths of a second."""
-CARRIED_BY_FEW = "few draws carry it"
 TOO_FEW = "too few draws carry the weight of the features of this row"
 TOO_MANY = f"needs a quadrature of its own, and at most {MOST_FAR} rows get one: predict fewer rows at a time"
 LOG_LARGEST = math.log(LARGEST)
@@ -137,42 +136,13 @@ def _over_draws(
     """Average over draws."""
     if isinstance(law, ClassWithFeatures):
         return _by_bayes(fit, law, observed)
-    means, variances = np.asarray(law.mean()), np.asarray(law.var())  # (chain, draw, row, ...)
-    variances, bounds = np.broadcast_to(variances, means.shape), _bounds(law, means.shape)
-    row_moments = (
-        moments(means, variances, independent=fit.has_independent_draws)
-        if bounds is None
-        else _of_bounded(means, variances, bounds, fit.has_independent_draws)
-    )
+    means = np.asarray(law.mean())  # (chain, draw, row, ...)
+    row_moments = moments_over_draws(law, means, means.shape, independent=fit.has_independent_draws)
     if isinstance(fit.observed, Data):
         row_moments = existing(row_moments, fit.model.moments_below(fit.observed))
     scores = _scored(law, means.shape[2], observed)
     size, is_count = means.size // math.prod(means.shape[:2]), hasattr(law, "logpmf")
     return Predicted(row_moments, _quantiles_over_draws(fit, size, is_count, data, seed), *scores)
-
-
-def _bounds(law: Any, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return the least and the largest value of each outcome; None where one is not bounded.
-
-    ``shape`` is that of the means, (chain, draw, row, ...).
-    """
-    if not hasattr(law, "support"):
-        return None
-    low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), shape) for end in law.support())
-    least, most = low.min(axis=(0, 1)), high.max(axis=(0, 1))
-    return (least, most) if np.isfinite(most - least).all() else None
-
-
-def _of_bounded(means: np.ndarray, variances: np.ndarray, bounds: Bounds, independent: bool) -> Moments:
-    """Return the moments of bounded outcomes, all of which exist; the sd is withheld where few draws carry it."""
-    raw = unjudged(means, variances, independent)
-    error = error_between(bounds, raw["mean"], raw["mcse_mean"], means)
-    # a mean that is the bound itself by rounding tells nothing of its distance
-    is_lost = (variances == 0).any(axis=(0, 1))
-    error = np.where(is_lost, np.fmax(error, (bounds[1] - bounds[0]) / (means.shape[0] * means.shape[1])), error)
-    is_kept = {name: name.endswith("mean") | (error == raw["mcse_mean"]) for name in raw}
-    kept = {name: np.where(is_kept[name], values, np.nan) for name, values in (raw | {"mcse_mean": error}).items()}
-    return Moments(**kept, withheld=reasons(is_kept, lambda _: CARRIED_BY_FEW))
 
 
 def _by_bayes(fit: Fit, law: ClassWithFeatures, observed: np.ndarray | None) -> Predicted:

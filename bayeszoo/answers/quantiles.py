@@ -1,22 +1,25 @@
-"""Quantiles of rows averaged over the draws of a fit, and their Monte Carlo errors."""
+"""Moments and quantiles of rows averaged over the draws of a fit, and their Monte Carlo errors."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from bayeszoo.answers.averages import Bounds, error_between
 from bayeszoo.distributions.averages.averaged import Averaged
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.named import Params
-from bayeszoo.foundation.tails import Moments, moments
+from bayeszoo.foundation.tails import Moments, moments, reasons, unjudged
 from bayeszoo.model.draws import every, flat, shape_of
 
 MOST, MOST_OF_COUNTS, LEAST_DRAWS = 2**20, 2**17, 400
 """Largest number of draws times rows, above which evenly spaced draws give the quantiles: of numbers, and of counts,
 whose distribution functions are slow; and the fewest draws taken: quantiles of a mixture need few."""
+CARRIED_BY_FEW = "few draws carry it"
 _APART = 1e-3
 """Distance on both sides of a quantile over which its density is measured, relative to the 95% interval's width."""
 
@@ -64,10 +67,37 @@ class Quantiles(NamedTuple):
 def summary_over_draws(law: Callable[[Params], Any], draws: Params, *, independent: bool) -> tuple[Moments, Quantiles]:
     """Return moments and quantiles of a law averaged over draws, of all values in one axis; see `over_draws`."""
     at_draws = law(flat(draws))
-    means, variances = (np.reshape(values, (*shape_of(draws), -1)) for values in (at_draws.mean(), at_draws.var()))
+    mean = np.asarray(at_draws.mean())
+    shape = *shape_of(draws), mean.size // math.prod(shape_of(draws))
+    row_moments = moments_over_draws(at_draws, mean, shape, independent=independent)
     counts = hasattr(at_draws, "logpmf")
-    quantiles = over_draws(law, draws, means.shape[-1], counts=counts, independent=independent)
-    return moments(means, variances, independent=independent), quantiles
+    return row_moments, over_draws(law, draws, shape[-1], counts=counts, independent=independent)
+
+
+def moments_over_draws(law: Any, mean: np.ndarray, shape: tuple[int, ...], *, independent: bool) -> Moments:
+    """Return the moments of a law averaged over draws, from its mean at each; ``shape`` begins with chain and draw."""
+
+    def of_shape(values: Any) -> np.ndarray:
+        return np.broadcast_to(np.asarray(values, dtype=np.float64), mean.shape).reshape(shape)
+
+    means, variances = of_shape(mean), of_shape(law.var())
+    low, high = map(of_shape, law.support() if hasattr(law, "support") else (-np.inf, np.inf))
+    bounds = low.min(axis=(0, 1)), high.max(axis=(0, 1))
+    if np.isfinite(bounds).all():
+        return _of_bounded(means, variances, bounds, independent)
+    return moments(means, variances, independent=independent)
+
+
+def _of_bounded(means: np.ndarray, variances: np.ndarray, bounds: Bounds, independent: bool) -> Moments:
+    """Return the moments of bounded values, all of which exist; an sd that few draws carry is withheld."""
+    raw = unjudged(means, variances, independent)
+    error = error_between(bounds, raw["mean"], raw["mcse_mean"], means)
+    # a mean that is the bound itself by rounding tells nothing of its distance
+    is_lost = (variances == 0).any(axis=(0, 1))
+    error = np.where(is_lost, np.fmax(error, (bounds[1] - bounds[0]) / (means.shape[0] * means.shape[1])), error)
+    is_kept = {name: name.endswith("mean") | (error == raw["mcse_mean"]) for name in raw}
+    kept = {name: np.where(is_kept[name], values, np.nan) for name, values in (raw | {"mcse_mean": error}).items()}
+    return Moments(**kept, withheld=reasons(is_kept, lambda _: CARRIED_BY_FEW))
 
 
 def over_draws(
