@@ -209,7 +209,8 @@ def plug_in(name, *bases):
     right, steps = bz.find(name), {}
     for kind in reversed(right.__mro__[: right.__mro__.index(Model)]):
         steps |= vars(kind) if kind not in KINDS else {}
-    required, offered = HELPERS.union(*(base.__abstractmethods__ for base in bases)), set().union(*map(vars, KINDS))
+    required = HELPERS.union(*(base.__abstractmethods__ for base in bases))
+    offered = set().union(*map(vars, [Model, *KINDS]))
     kept = {step for step in steps if step in required or step not in offered} | {"inputs", "dims"}
     own = {step: steps[step] for step in kept & steps.keys() if not step.startswith(("__", "_abc"))}
     own |= {"own": tuple(kept), "coords": lambda self, data: right().coords(data), "_data": DATA[name]}
