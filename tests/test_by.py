@@ -407,6 +407,11 @@ def test_the_command_prints_the_expected_loss_of_each_choice(run, written, tmp_p
     assert code == 0
     for name in ("loss_group", "loss_against", "p_above", "p_below"):
         assert f"{row[name]:.4g}" in out
+    _, lowest, _ = run("contrasts", fit, "--lowest")
+    losses = [f"{row[name]:.4g}" for name in ("loss_group", "loss_against")]
+    shown = [next(line.split() for line in text.splitlines() if losses[0] in line.split()) for text in (out, lowest)]
+    assert shown[0][3:6] == ["B", *losses]
+    assert shown[1][3:6] == ["A", *reversed(losses)]
 
 
 def test_groups_of_a_series_have_times_and_sequences_of_their_own():

@@ -109,23 +109,25 @@ def about_best(frame: pd.DataFrame) -> str:
     return f"{of_groups}{scale}, if {better} is better: each against the {end} of the others"
 
 
-def decision_rows(frame: pd.DataFrame, rope: float | None) -> tuple[list[str], list[list[str]]]:
+def decision_rows(
+    frame: pd.DataFrame, rope: float | None, *, lowest: bool = False
+) -> tuple[list[str], list[list[str]]]:
     """Return the columns, and one row per contrast: the expected loss of each choice, and the better choice.
 
-    With ``rope`` also the probabilities that the difference is above ``rope`` or below minus ``rope``. Point estimates
-    have no losses.
+    If ``lowest`` is better, the two losses change places. With ``rope`` also the probabilities that the difference is
+    above ``rope`` or below minus ``rope``. Point estimates have no losses.
     """
     losses = ["loss of first", "loss of second"]
     beyond = [] if rope is None else [f"P(> {rope:g})", f"P(< {-rope:g})"]
     shown = frame[frame["loss_group"].notna()].to_dict("records") if len(frame) else []
-    return ["quantity", "groups", "choose", *losses, *beyond], [_decision(row, rope) for row in shown]
+    return ["quantity", "groups", "choose", *losses, *beyond], [_decision(row, rope, lowest) for row in shown]
 
 
-def _decision(row: dict[Any, Any], rope: float | None) -> list[str]:
-    names = ["loss_group", "loss_against", *(["p_above", "p_below"] if rope is not None else [])]
-    choice = row["group"] if row["loss_group"] < row["loss_against"] else row["against"]
-    pair = f"{row['group']} - {row['against']}"
-    return [row["quantity"], pair, choice, *(_with_digits(row, name) for name in names)]
+def _decision(row: dict[Any, Any], rope: float | None, lowest: bool) -> list[str]:
+    first, second = ("loss_against", "loss_group") if lowest else ("loss_group", "loss_against")
+    choice = row["group"] if row[first] < row[second] else row["against"]
+    pair, beyond = f"{row['group']} - {row['against']}", [] if rope is None else ["p_above", "p_below"]
+    return [row["quantity"], pair, choice, *(_with_digits(row, name) for name in (first, second, *beyond))]
 
 
 def _with_digits(row: dict[Any, Any], name: str) -> str:

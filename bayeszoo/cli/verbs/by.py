@@ -92,8 +92,8 @@ def contrasts_command(
 ) -> int:
     """Compare groups pairwise: of a fit saved with --by, of a hierarchical model, or levels of a regression.
 
-    Also print the expected loss of each choice if higher is better; if lower is better, swap the two losses, and
-    give --lowest for the best of three or more groups.
+    Also print the expected loss of each choice and, of three or more groups, the best: if higher is better, or with
+    --lowest if lower is.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def contrasts_command(
     rope
         The least difference that matters: print the probabilities that the difference is above it, and below minus it.
     lowest
-        Where lower is better, as of costs: the best of three or more groups is the lowest.
+        Lower is better, as of costs.
     plot
         Draw the estimates of the groups and their differences here (.png, .svg or .pdf).
     """
@@ -112,7 +112,7 @@ def contrasts_command(
     whole = pd.concat([frame, best], ignore_index=True) if len(best) else frame
     write = partial(saved.write, whole, shown.output, shown.overwrite)
     draw = shown.drawn(lambda: plot_groups(tree, against=against), plot)
-    _answer(tree, frame, best, shown, decides=True, rope=rope, saved=write, plot=draw)
+    _answer(tree, frame, best, shown, decides=True, rope=rope, lowest=lowest, saved=write, plot=draw)
     return terminal.verdict([Fit(tree)] if _is_alone(tree) else list(fits_of(tree).values()))
 
 
@@ -129,6 +129,7 @@ def _answer(
     *,
     decides: bool = False,
     rope: float | None = None,
+    lowest: bool = False,
     **writers: saved.Writer,
 ) -> None:
     """Print the estimates of all groups and their contrasts, as tables or as one JSON document, and write the files."""
@@ -152,16 +153,19 @@ def _answer(
         if _is_alone(tree):
             saved.show_judged(frame)
         if decides:
-            _show_decisions(frame, rope)
+            _show_decisions(frame, rope, lowest)
 
     saved.deliver(show, whole, shown.as_json, **writers)
 
 
-def _show_decisions(frame: pd.DataFrame, rope: float | None) -> None:
+def _show_decisions(frame: pd.DataFrame, rope: float | None, lowest: bool) -> None:
     """Print the expected loss of each choice, and the probabilities of differences that matter."""
-    heads, rows = decision_rows(frame.head(saved.MAX_ROWS), rope)
+    heads, rows = decision_rows(frame.head(saved.MAX_ROWS), rope, lowest=lowest)
     if rows:
-        title = "expected loss of each choice if higher is better: the mean amount by which the other group is higher"
+        better = "lower" if lowest else "higher"
+        title = (
+            f"expected loss of each choice if {better} is better: the mean amount by which the other group is {better}"
+        )
         alone = frame["quantity"].nunique() == 1
         terminal.show_table(heads[alone:], [row[alone:] for row in rows], title, ["groups", "choose"])
 
