@@ -286,7 +286,7 @@ def test_what_needs_the_rows_says_that_there_are_none(files):
     with raises(bz.InputError, "needs_rows"):
         bz.update(bz.find("linear_regression")(), found)
     draws = Fit(tree).draws()
-    for refused, more in ((leave_out.closed_form, ()), (leave_out.psis, (draws,)), (leave_out.k_fold, ())):
+    for refused, more in ((leave_out.closed_form, ()), (leave_out.psis, (draws,)), (leave_out.k_fold, (10, 1, None))):
         with raises(leave_out.NoScore, "needs_rows", "1000"):
             refused(model, found, *more)
 

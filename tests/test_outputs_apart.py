@@ -17,7 +17,7 @@ def test_a_table_does_not_take_the_place_of_a_fit(verb, run, line):
     before = line.read_bytes()
     code, out, err = run(verb, str(line), "-o", str(line), "--overwrite")
     assert (code, out) == (2, "")
-    assert "is the name of a fit" in err
+    assert "names a fit" in err
     assert line.read_bytes() == before
 
 

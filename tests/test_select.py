@@ -385,7 +385,7 @@ def test_command_takes_saved_fits(run, coin_fits):
     [
         ("beta_bernouli", "there is no model called 'beta_bernouli'; did you mean 'beta_bernoulli'?"),
         ("beta_bernoulli c=1", "--candidate 'beta_bernoulli c=1': c=1: beta_bernoulli has no such field; it has a, b"),
-        ("beta_bernoulli a=one", "--candidate 'beta_bernoulli a=one': a=one: the value is not JSON; write a=2"),
+        ("beta_bernoulli a=one", "--candidate 'beta_bernoulli a=one': a=one: the value is not JSON; write a=0.5"),
         ("beta_bernoulli a=0", "prior a must be > 0, got 0"),
         ("beta_bernoulli 'a=1", "is not a model with fields; write 'MODEL a=1 b=5'"),
         ("", "--candidate '' is not a model with fields"),
