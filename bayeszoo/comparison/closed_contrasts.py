@@ -5,12 +5,12 @@ The highest of independent numbers has the product of their distribution functio
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy
 
 from bayeszoo.answers.quantiles import Quantiles
 from bayeszoo.comparison.contrast_columns import quantiles_named
@@ -19,7 +19,7 @@ from bayeszoo.foundation.numerics.levels import reached
 
 SMALLEST = 1e-9
 """Smallest probability that the quadrature resolves to four digits; a smaller one is set to 0."""
-_LEVELS = scipy.stats.norm.cdf(np.linspace(-8, 8, 51))
+_LEVELS = [math.erfc(-score / math.sqrt(2)) / 2 for score in np.linspace(-8, 8, 51)]
 """Levels of the quantiles of each group between which all distribution functions are smooth."""
 _FAR = 1e-6
 """Tail probability of the quantiles between which bisection looks."""

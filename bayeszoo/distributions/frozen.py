@@ -154,6 +154,11 @@ class Beta(Frozen):
         """Return the variance."""
         return np.square(self.std())
 
+    def pdf(self, x: Any) -> Any:
+        """Return the density; SciPy's raises an OverflowError next to 0."""
+        with np.errstate(over="ignore"):
+            return np.exp(self.logpdf(x))
+
     def logpdf(self, x: Any) -> Any:
         """Return the log density."""
         return log_beta(x, *self.args)[()]

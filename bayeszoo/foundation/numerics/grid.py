@@ -17,7 +17,7 @@ from bayeszoo.foundation.numerics.quadrature import DEEPEST, Distribution, Rule,
 Columns = Sequence[np.ndarray] | np.ndarray
 """Coordinates along each axis; the grid has all combinations."""
 
-INTERVALS = {1: (64, 4096), 2: (32, 512), 3: (16, 192)}
+INTERVALS = {1: (64, 4096), 2: (32, 512), 3: (16, 256)}
 """Initial and largest number of intervals of each axis, by the number of axes."""
 SCAN = {1: 257, 2: 17, 3: 9}
 """Points of each axis in the first scan for peaks."""
