@@ -190,3 +190,15 @@ def test_a_bounded_quantity_has_its_mean_and_its_error_however_heavy_the_tails_a
     assert told.mcse_mean[1:] == pytest.approx(np.full(2, 1 / p[..., 0].size), rel=0.5)
     assert np.isnan(told.sd).tolist() == [False, True, True]
     assert np.isnan(moments(p, p * (1 - p)).mean[1])
+
+
+def test_the_sd_of_a_bounded_quantity_is_withheld_only_where_few_draws_carry_its_distance_from_a_bound():
+    """Odds with an sd of 30 round to 0 and 1 at many draws, and their mean is far from both; no trials are no doubt."""
+    p = np.stack(
+        [special.expit(samples(stats.norm(5, 30), 0.0, np.random.default_rng(3), 1))[..., 0], np.zeros((4, 1000))], -1
+    )
+    assert (p[..., 0] == 1).any()
+    told = _of_bounded(p, p * (1 - p), (np.zeros(2), np.array([1.0, 0.0])), False)
+    assert told.sd == pytest.approx(np.sqrt(p.mean(axis=(0, 1)) * (1 - p.mean(axis=(0, 1)))), rel=1e-3)
+    assert told.withheld.tolist() == ["", ""]
+    assert told.mcse_mean[0] == pytest.approx(p[..., 0].std() / np.sqrt(p[..., 0].size), rel=0.1)
