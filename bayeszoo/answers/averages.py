@@ -42,9 +42,9 @@ _ROUNDING = 1e-14
 _TINY = -1e300
 """In place of log 0, which the fit of a tail cannot take."""
 _WIDE, _CRUDE = 7.0, 0.3
-"""Sd of draws, and error of their mean, over its distance from a bound, above which few draws carry that distance.
+"""Limits of the sd of draws, and of the error of their mean, both divided by the distance of the mean from a bound.
 
-An sd of seven means: two draws in a hundred.
+Above either, few draws carry that distance: two equal ones in a hundred have an sd of seven times their mean.
 """
 _UNSEEN = 3.0
 """Ratio of the error of such a mean to the formula's: of classes whose features have Student laws with 5 degrees of
