@@ -260,7 +260,7 @@ def errors_of_probabilities(average: Average | LeftOut, p: np.ndarray) -> np.nda
 def errors_of_sums(average: Average | LeftOut, p: np.ndarray, errors: np.ndarray, factors: np.ndarray) -> np.ndarray:
     """Return the errors of sums of probabilities (chain, draw, rows, K) times factors (rows, K, sums).
 
-    ``errors`` (rows, K) are those of the probabilities, of which two have sums that move as they do.
+    ``errors`` (rows, K) are those of the probabilities, and sums of two move as these do.
     """
     if p.shape[-1] == 2:
         return np.abs(factors[:, 1] - factors[:, 0]) * errors[:, :1]

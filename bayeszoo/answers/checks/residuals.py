@@ -95,8 +95,8 @@ def residuals(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> pd.D
         rows: in sample. A point estimate: plugged into the likelihood, in sample. In sample, residuals are too small.
 
         A row of a series is predicted from the rows before it in its sequence, with parameters fitted to all rows, as
-        in ``decode``: its standardized residual is the innovation. Missing rows have none. The
-        first rows of a sequence have none either, one for each number of its first state: only the prior predicts them.
+        in ``decode``: its standardized residual is the innovation. Missing rows have none. The first rows of a sequence
+        have none either, one row for each number of its first state: only the prior predicts them.
 
         ``attrs`` name the model and the fit, and hold ``basis`` (rows of each), ``randomized``,
         ``plotting_positions``, ``band``, ``band_pointwise_level``, ``band_from``, ``outside`` (how many rows) and

@@ -136,9 +136,9 @@ def classify(
         of the weights of draws. Above `k_hat_limit` the draws do not estimate the row: its decision is ``withheld``,
         its numbers are NaN, and so are the means over all trials and the areas; tables and pictures leave it out. The
         same holds for rows whose features are impossible in every class by a point estimate. ``attrs`` has the
-        ``basis``, and counts ``rows_withheld``, of them ``rows_impossible``, ``rows_unscored``, which have no log
-        score alone, and ``rows_vetoed``, which have a class of estimated probability 0.
-        For new rows, by a model whose features have a distribution, ``attrs["unlike"]`` lists
+        ``basis``, and counts ``rows_withheld``, of them ``rows_impossible``; ``rows_unscored``, which have no log
+        score but all other numbers; and ``rows_vetoed``, which have a class of estimated probability 0. For
+        new rows, by a model whose features have a distribution, ``attrs["unlike"]`` lists
         those whose density is below that of 99.9% of the training rows; rows with missing cells are not judged.
         An approximation that is off in some quantity is compared with draws of the posterior by which it was measured:
         rows whose probabilities, decision or expected loss disagree are withheld, ``rows_far`` of them, and

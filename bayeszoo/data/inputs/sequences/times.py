@@ -126,8 +126,8 @@ def _without_zones(values: Sequence[Any] | np.ndarray) -> tuple[Any, list[str]]:
     array = np.asarray(values)
     if array.dtype.kind == "M":
         return array, []
-    found = [_ZONE.search(value) if isinstance(value, str) else None for value in array.tolist()]
-    zones = [match.group("zone") if match else "" for match in found]
+    matches = [_ZONE.search(value) if isinstance(value, str) else None for value in array.tolist()]
+    zones = [match.group("zone") if match else "" for match in matches]
     pairs = zip(array.tolist(), zones, strict=True)
     return [value.removesuffix(zone) if zone else value for value, zone in pairs], zones
 
