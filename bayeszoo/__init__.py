@@ -49,7 +49,6 @@ from bayeszoo.distributions import priors
 from bayeszoo.errors import Caution, InputError, Interrupted, NumericalError, Untrustworthy
 from bayeszoo.families.lasso.path import lasso_path
 from bayeszoo.families.linear.design import identified
-from bayeszoo.families.linear.mackay import mackay
 from bayeszoo.families.linear.terms import orders, polynomials, subsets
 from bayeszoo.families.linear.weight_priors import weight_priors
 from bayeszoo.families.markov.stationary import stationary
@@ -139,7 +138,7 @@ __all__ += [
 __all__ += ["Steps", "predict", "predictive_check", "row_density", "steps"]
 __all__ += ["complete", "project", "proportions", "reconstruct", "residuals", "topics"]
 # Fits, models and prior fields compared; a model checked.
-__all__ += ["check", "compare", "components", "empirical_bayes", "evidence_grid", "full_bayes", "held_out", "mackay"]
+__all__ += ["check", "compare", "components", "empirical_bayes", "evidence_grid", "full_bayes", "held_out"]
 __all__ += ["prequential", "priors"]
 __all__ += ["best_of_groups", "contrasts", "fit_by", "fit_many", "held_out_error", "select"]
 # Bayesian bootstrap, BayesBag, decompositions of a change, and other answers that need no fit.

@@ -23,20 +23,43 @@ print(Ridge.weak(data))
 # ## How strong a penalty? The evidence says
 #
 # Ridge regression is the mode under weights that are Gaussian with standard deviation `tau` on standardized columns.
-# Its evidence is in closed form, so `tau` and the noise `sigma` can be chosen where it is largest. MacKay's
-# fixed-point iteration is an independent way to the same place, and counts how many parameters the data determine.
+# Its evidence is in closed form, so `tau` and the noise `sigma` can be chosen where it is largest:
 
 # %%
 chosen = bz.empirical_bayes(Ridge.weak(data), data, over=["tau", "sigma"])
 print(chosen)
-fixed_point = bz.mackay(Ridge.weak(data), data)
-print(fixed_point)
+
+# %% [markdown]
+# MacKay's fixed-point iteration (1992; Bishop, PRML, equations 3.91 to 3.95) is an independent way to the same place.
+# Of each weight it takes the share of the prior variance that the data remove; the sum `gamma` counts the weights that
+# the data determine. The square of `tau` is then the sum of squared weights over `gamma`, and the square of `sigma` the
+# sum of squared errors over the rows that no weight uses up. Both sides depend on `tau` and `sigma`, so it is repeated:
+
+# %%
+scale = np.asarray(Ridge.weak(data).scale)
+
+
+def mackay(model):
+    """Return the model with the next tau and sigma, and the number of weights that the data determine."""
+    stats = model.statistics(data)
+    w = model.posterior(stats)["w"]
+    gamma = np.sum(1 - (w.std()[1:] * scale / model.tau) ** 2)
+    errors = data["y"] - model.design(data) @ w.mean()
+    unused = len(data["y"]) - model.figures(stats)["effective_parameters"]  # the intercept is used up too
+    tau, sigma = np.sqrt(np.sum((w.mean()[1:] * scale) ** 2) / gamma), np.sqrt(np.sum(errors**2) / unused)
+    return model.replaced(tau=tau, sigma=sigma), gamma
+
+
+fixed_point = Ridge.weak(data)
+for _ in range(200):
+    fixed_point, gamma = mackay(fixed_point)
+print(f"tau {fixed_point.tau:.6g}, sigma {fixed_point.sigma:.6g}: the data determine {gamma:.2f} of ten weights")
 
 # %%
 ridge = chosen.model
 assert chosen.status == "ok"
-assert np.isclose(fixed_point.model.tau, ridge.tau, rtol=1e-3)
-assert 8 < fixed_point.gamma < 9  # of ten weights
+assert np.allclose([fixed_point.tau, fixed_point.sigma], [ridge.tau, ridge.sigma], rtol=1e-6)
+assert 8 < gamma < 9
 assert chosen.log_evidence > Ridge.weak(data).log_evidence(ridge.statistics(data)) + 10
 
 # %% [markdown]

@@ -35,7 +35,7 @@ class EmpiricalBayes:
         All of them must pass.
     limits : dict of str to float
         Entries that go to an end of their range where the evidence levels off, and that end, if the other entries have
-        a maximum in this limit; ``model`` and ``log_evidence`` are then those of the limit.
+        a maximum in this limit; ``model`` and ``log_evidence`` are then those where the search ended, far towards it.
     """
 
     model: Model
@@ -66,7 +66,8 @@ class EmpiricalBayes:
         """Show the fields before and after, the evidence and the status."""
         ended = "" if self.is_shown else "  (where the search ended)"
         changes = [
-            f"{name} {text(getattr(self.before, name))} -> {text(getattr(self.model, name))}" for name in self.over
+            f"{name} {text(getattr(self.before, name))} -> {text(self.limits.get(name, getattr(self.model, name)))}"
+            for name in self.over
         ]
         lines = [
             f"{self.model.name}: {', '.join(changes)}{ended}",

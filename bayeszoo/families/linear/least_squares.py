@@ -93,15 +93,6 @@ class Solution:
         """The effective number of parameters: the trace of the hat matrix."""
         return float(math.fsum(self.gains) * self.trust)
 
-    @property
-    def shares(self) -> np.ndarray:
-        """The share of each entry's prior variance that the data remove, shape (T,)."""
-        return 1 - np.square(self.sd) / np.sum(np.square(self.prior_root), axis=1)
-
-    def determined(self, first: int) -> float:
-        """Return the effective number of parameters of the entries from ``first`` on."""
-        return math.fsum(self.shares[first:]) * self.trust
-
     def in_units(self, units: np.ndarray, origin: np.ndarray) -> Solution:
         """Return the solution for ``origin + theta / units``."""
         return replace(

@@ -29,7 +29,6 @@ from bayeszoo.comparison.evidence.record import ENVELOPE, EmpiricalBayes
 from bayeszoo.data.inputs.labels import names_listed
 from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError, Untrustworthy
-from bayeszoo.families.linear.mackay import FIELDS, FixedPoint, applies, mackay
 from bayeszoo.foundation.gate import as_dict
 from bayeszoo.foundation.named import Document
 from bayeszoo.model import find as zoo
@@ -39,8 +38,6 @@ from bayeszoo.model.fields import text
 from bayeszoo.report.text.numbers import nats, number
 from bayeszoo.report.text.tables import MAX_ROWS
 
-SAME_FIELDS = 1e-6
-"""Relative difference of a field above which the optimizer and MacKay's iteration ended at different points."""
 IN_THE_LIMIT = "the evidence levels off, and the other fields are at its maximum in this limit"
 _STATISTICS = ("mean", "sd", "q025", "median", "q975")
 _MOMENTS = ("plug_in_mean", "plug_in_sd", "mean", "sd")
@@ -101,10 +98,9 @@ def empirical_command(
             )
     with closing(terminal.TerminalReporter()) as reporter:
         maximum = empirical_bayes(start, rows, chosen, starts=search.starts, seed=search.seed, reporter=reporter)
-    point = mackay(start, rows, chosen) if applies(start) and set(chosen) <= set(FIELDS) else None
     integrated = full_bayes(start, rows, chosen, plug_in=maximum) if full and maximum.status == "ok" else None
     described = {
-        **document(maximum, rows, point, integrated),
+        **document(maximum, rows, integrated),
         "seed": search.seed,
         "prior": prior.prior,
         "data": {"source": rows.source, "digest": rows.digest},
@@ -124,12 +120,10 @@ def empirical_command(
 # The document
 
 
-def document(
-    maximum: EmpiricalBayes, rows: Data, point: FixedPoint | None = None, integrated: FullBayes | None = None
-) -> Document:
+def document(maximum: EmpiricalBayes, rows: Data, integrated: FullBayes | None = None) -> Document:
     """Return the results as plain values; numbers whose checks failed are withheld (null).
 
-    ``point`` is where MacKay's iteration ended, ``integrated`` the posterior with the fields integrated out.
+    ``integrated`` is the posterior with the fields integrated out.
     """
     model, ok, known = maximum.model, maximum.is_shown, type(maximum) is EmpiricalBayes
     bound = None
@@ -141,7 +135,7 @@ def document(
         "status": maximum.status,
         "over": list(maximum.over),
         "fields_before": fields_of(maximum.before),
-        "fields": fields_of(model) if ok else None,
+        "fields": {name: maximum.limits.get(name, value) for name, value in fields_of(model).items()} if ok else None,
         "log_evidence_before": maximum.log_evidence_before if known else None,
         "log_evidence": maximum.log_evidence if ok and known else None,
         "draws": _of_draws(maximum) if isinstance(maximum, EmpiricalBayesByDraws) else None,
@@ -150,12 +144,12 @@ def document(
         "figures": None if not ok else model.figures(model.statistics(rows)) if isinstance(model, ClosedForm) else {},
         "lengths": _of_lengths(maximum) if isinstance(maximum, EmpiricalBayesOfLengths) else None,
         "boundary": maximum.boundary,
+        "limits": maximum.limits,
         "starts": maximum.starts,
         "reached": maximum.reached,
         "gate": as_dict(maximum.checks),
-        "mackay": None if point is None else _of_fixed_point(point),
         "full_bayes": None if integrated is None else _of_full_bayes(integrated, rows),
-        "warnings": _warnings(maximum, point, integrated),
+        "warnings": _warnings(maximum, integrated),
     }
 
 
@@ -185,16 +179,6 @@ def _of_lengths(maximum: EmpiricalBayesOfLengths) -> Document:
     return _unless(not maximum.is_shown, **{name: getattr(maximum, name) for name in names})
 
 
-def _of_fixed_point(point: FixedPoint) -> Document:
-    shown = _unless(
-        not point.converged,
-        fields={name: getattr(point.model, name) for name in point.over},
-        gamma=point.gamma,
-        effective_parameters=point.effective_parameters,
-    )
-    return {"converged": point.converged, **shown, "iterations": point.iterations, "reason": point.reason}
-
-
 def _of_full_bayes(integrated: FullBayes, rows: Data) -> Document:
     model, plain = integrated.model, ("status", "prior", "bounds", "log_evidence_error", "edges")
     shown = _unless(
@@ -215,20 +199,12 @@ def _of_full_bayes(integrated: FullBayes, rows: Data) -> Document:
     }
 
 
-def _warnings(maximum: EmpiricalBayes, point: FixedPoint | None, integrated: FullBayes | None) -> list[str]:
-    """Return why numbers are withheld, and which fields of MacKay's iteration are not at the maximum."""
+def _warnings(maximum: EmpiricalBayes, integrated: FullBayes | None) -> list[str]:
+    """Return why numbers are withheld, and what to know about those that are shown."""
     if not maximum.is_shown:
         return ["the fields are withheld: there is no maximum to report", *maximum.reasons]
     lines = [f"{name} -> {end:g}: {IN_THE_LIMIT}" for name, end in maximum.limits.items()]
     lines += maximum.reasons if maximum.status == "caution" else []
-    if point is not None and not point.converged:
-        lines.append(f"MacKay's iteration: {point.reason}")
-    elif point is not None:
-        ended = "MacKay's iteration ended at another stationary point"
-        for name in point.over:
-            end, best = float(getattr(point.model, name)), float(getattr(maximum.model, name))
-            if abs(end / best - 1) > SAME_FIELDS:
-                lines.append(f"{ended}: {name} = {end:.8g}, not {best:.8g}")
     if integrated is not None:
         lines += integrated.notes if integrated.status == "ok" else ["full Bayes is withheld", *integrated.reasons]
     return lines
@@ -242,7 +218,7 @@ def _show(maximum: EmpiricalBayes, described: Document, digits: int | None) -> N
     console, source = terminal.out(), described["data"]
     console.print(f"{maximum.model.name}: fields that maximize the evidence")
     console.print(f"data {terminal.escaped(source['source'])} ({source['digest'][:8]}), seed {described['seed']}")
-    columns = ["field", "before", "after", *(["MacKay"] if described["mackay"] else [])]
+    columns = ["field", "before", "after"]
     terminal.show_table(columns, _rows(described, digits), words=columns)
     ok = maximum.is_shown
     about = [*maximum.about_evidence(ok, digits or 2), *([ENVELOPE] if ok else []), *_more(described, digits or 5)]
@@ -253,14 +229,10 @@ def _show(maximum: EmpiricalBayes, described: Document, digits: int | None) -> N
 
 def _rows(described: Document, digits: int | None) -> list[list[str]]:
     write = text if digits is None else partial(_text, digits)
-    point = described["mackay"]
-    chosen = [described["fields"], *([point["fields"]] if point else [])]
     rows = []
     for name, value in described["fields_before"].items():
-        after = [
-            "withheld" if fields is None else write(fields[name]) for fields in chosen if name in described["over"]
-        ]
-        rows.append([name, write(value), *(after or ["as given"] * len(chosen))])
+        chosen = "withheld" if described["fields"] is None else write(described["fields"][name])
+        rows.append([name, write(value), chosen if name in described["over"] else "as given"])
     return rows
 
 
@@ -270,15 +242,9 @@ def _text(digits: int, value: object) -> str:
 
 
 def _more(described: Document, digits: int) -> Iterator[str]:
-    """Yield lines on the effective number of parameters, on MacKay's iteration and on the climbs."""
+    """Yield lines on the effective number of parameters and on the climbs."""
     for name, value in (described["figures"] or {}).items():
         yield f"{name.replace('_', ' ')} {number(value, digits)}"
-    point = described["mackay"]
-    if point and point["converged"]:
-        gamma = number(point["gamma"], digits)
-        yield f"MacKay: converged after {point['iterations']} iterations; gamma {gamma}"
-    elif point:
-        yield f"MacKay: {point['reason']}"
     if described["starts"]:
         yield f"{described['reached']} of {described['starts']} climbs reached the highest maximum"
 
