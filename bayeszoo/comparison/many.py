@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-import signal
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from dataclasses import fields
 from functools import partial
 from itertools import islice
-from multiprocessing import get_context, parent_process
-from threading import Lock, Thread
+from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import lazy_loader
@@ -79,8 +76,8 @@ def fit_many(
         Source of all randomness. The fit of a data set is the one that `fit` gives with this seed, whatever the other
         data sets and however many workers; a data set that equals an earlier one gets the next seed.
     workers : int, optional
-        Number of processes; by default the number of processors. With 1 everything runs in this process. A script with
-        more workers needs ``if __name__ == "__main__":``, as each process imports the script.
+        Number of processes; by default the number of processors. With 1 everything runs in this process. The processes
+        are joblib's, and end when they have been idle for a minute.
     client : dask.distributed.Client, optional
         A Dask cluster, whose workers fit in place of processes of this machine. If a worker ends, another one fits its
         data set.
@@ -229,20 +226,6 @@ def _sent(data: Data) -> Document:
     return {field.name: getattr(data, field.name) for field in fields(data) if field.name != "checked_for"}
 
 
-def _prepare() -> None:
-    """Let a process end at once on Ctrl-C, and use one thread for linear algebra, as other processes use the rest."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    Thread(target=_end_with_parent, daemon=True).start()
-    one_thread()
-
-
-def _end_with_parent() -> None:
-    """End this process when its parent has ended; it would otherwise wait for tasks forever."""
-    if (parent := parent_process()) is not None:
-        parent.join()
-        os._exit(1)
-
-
 def _attempt(reference: Reference, method: str, options: Options, task: _Task, model: Model | None = None) -> _Result:
     """Return the fit of a data set, or the reason for its failure."""
     model = model or reference.model()
@@ -272,54 +255,41 @@ def _in_this_process(run: _Run, tasks: Mapping[str, _Task], model: Model) -> Ite
 def _over_processes(run: _Run, tasks: Mapping[str, _Task], workers: int) -> Iterator[tuple[str, _Result]]:
     """Yield each data set with its result, in the order of completion.
 
-    A process that dies breaks the whole pool: fits under way are then tried again, each in its own process.
+    The first is fitted alone, so that the others find the model compiled; and after a process has ended, which stops
+    all, those that may have been under way are, so that one that ends its process again is known.
     """
-    remaining = dict(tasks)
+    remaining, alone = dict(tasks), 1
     while remaining:
-        under_way = dict[Future[_Result], str]()
+        batch = dict(islice(remaining.items(), 1 if alone > 0 else None))
         try:
-            for label, result in _in_pool(run, remaining, workers, under_way):
+            for label, result in _in_processes(run, batch, workers):
                 del remaining[label]
                 yield label, result
         except BrokenProcessPool:
-            for label in under_way.values():
-                yield label, _alone(run, label, remaining.pop(label))
+            if len(batch) > 1:
+                alone = 2 * workers
+                continue
+            [ended] = batch
+            del remaining[ended]
+            yield ended, ENDED
+        alone -= 1
 
 
-def _in_pool(
-    run: _Run, tasks: Mapping[str, _Task], workers: int, under_way: dict[Future[_Result], str]
-) -> Iterator[tuple[str, _Result]]:
-    """Yield each data set with its result; the first is fitted alone, so that the others find the model compiled."""
-    queue, room = iter(list(tasks.items())), 1
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_prepare) as pool:
-        while True:
-            under_way |= {pool.submit(run, task): label for label, task in islice(queue, room)}
-            if not under_way:
-                return
-            for future in _finished(under_way, pool):
-                result = future.result()  # raises if the process has ended, and the fit stays under way
-                yield under_way.pop(future), result
-            room = 2 * workers - len(under_way)
+def _in_processes(run: _Run, tasks: Mapping[str, _Task], workers: int) -> Iterator[tuple[str, _Result]]:
+    """Yield data sets with their results; linear algebra has one thread in each process, as others use the rest."""
+    from joblib import Parallel, delayed, parallel_config
+
+    jobs = (delayed(_labelled)(label, run, task) for label, task in tasks.items())
+    with parallel_config("loky", inner_max_num_threads=1, idle_worker_timeout=60):
+        yield from Parallel(workers, return_as="generator_unordered", batch_size=1, max_nbytes=None)(jobs)
 
 
-def _alone(run: _Run, label: str, task: _Task) -> _Result:
-    try:
-        return next(result for _, result in _in_pool(run, {label: task}, 1, {}))
-    except BrokenProcessPool:
-        return ENDED
-
-
-def _finished(under_way: Mapping[Future[_Result], str], pool: ProcessPoolExecutor) -> set[Future[_Result]]:
-    """Wait for the next results; on Ctrl-C cancel all."""
-    try:
-        return wait(under_way, return_when=FIRST_COMPLETED).done
-    except KeyboardInterrupt:
-        pool.shutdown(wait=False, cancel_futures=True)
-        raise Interrupted(STOPPED) from None
+def _labelled(label: str, run: _Run, task: _Task) -> tuple[str, _Result]:
+    return label, run(task)
 
 
 def _on_cluster(run: _Run, tasks: Mapping[str, _Task], client: object) -> Iterator[tuple[str, _Result]]:
-    """Yield each data set with its result, in the order of completion; the first is fitted alone, as in `_in_pool`.
+    """Yield each data set with its result, in the order of completion; the first alone, as over processes.
 
     Fits on a worker that ended are tried again, one at a time.
     """
