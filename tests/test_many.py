@@ -1,6 +1,10 @@
 """A model fitted to many data sets over processes: the fits are those of `bz.fit`, and failures stay alone."""
 
 import json
+import os
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
@@ -175,3 +179,31 @@ def test_a_process_that_ends_and_a_model_that_raises_stop_no_other_fit(written, 
     assert failures.keys() == {"ends", "raises"}
     assert failures["ends"] == "the process that fitted it ended, perhaps out of memory"
     assert failures["raises"].endswith("KeyError: 'fourteen'")
+
+
+@pytest.mark.slow
+def test_processes_end_when_their_parent_is_killed(written, tmp_path):
+    """A script without a main guard; its processes write their numbers, and would fit for ten minutes."""
+    waiting = "import pathlib, time\n            pathlib.Path(OUT, str(os.getpid())).touch(); time.sleep(600)"
+    model = OWN.replace("os._exit(1)", waiting).replace("OUT", repr(str(tmp_path)))
+    sets = "{'plain': [1.0, 2.0], 'waits': [13.0, 1.0], 'waits too': [13.0, 2.0]}"
+    fit = f"bz.fit_many(bz.find('{written(model, 'waiting.py')}:Ending')(), {sets}, 'map', seed=1, workers=2)"
+    parent = subprocess.Popen([sys.executable, written(f"import bayeszoo as bz\n{fit}\n", "script.py")])
+    numbers = []
+    while len(numbers) < 2:
+        assert parent.poll() is None
+        time.sleep(0.2)
+        numbers = [int(name) for name in os.listdir(tmp_path) if name.isdecimal()]
+    parent.kill()
+    parent.wait()
+    for _ in range(300):  # a minute, where a second is enough
+        if not any(runs(number) for number in numbers):
+            return
+        time.sleep(0.2)
+    pytest.fail("a process outlived its parent")
+
+
+def runs(number):
+    """Whether a process runs; those that have ended may be left to the first process of the machine."""
+    state = subprocess.run(["ps", "-o", "stat=", "-p", str(number)], capture_output=True, text=True, check=False).stdout
+    return state.strip() not in ("", "Z", "Zs", "Zl")

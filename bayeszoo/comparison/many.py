@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -11,7 +12,7 @@ from contextlib import closing
 from dataclasses import fields
 from functools import partial
 from itertools import islice
-from threading import Lock
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import lazy_loader
@@ -226,6 +227,17 @@ def _sent(data: Data) -> Document:
     return {field.name: getattr(data, field.name) for field in fields(data) if field.name != "checked_for"}
 
 
+def _watch_parent() -> None:
+    """Let this process end when its parent was killed; joblib's would wait for tasks forever."""
+    Thread(target=_end_after, args=(os.getppid(),), daemon=True).start()
+
+
+def _end_after(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
+
+
 def _attempt(reference: Reference, method: str, options: Options, task: _Task, model: Model | None = None) -> _Result:
     """Return the fit of a data set, or the reason for its failure."""
     model = model or reference.model()
@@ -280,7 +292,7 @@ def _in_processes(run: _Run, tasks: Mapping[str, _Task], workers: int) -> Iterat
     from joblib import Parallel, delayed, parallel_config
 
     jobs = (delayed(_labelled)(label, run, task) for label, task in tasks.items())
-    with parallel_config("loky", inner_max_num_threads=1, idle_worker_timeout=60):
+    with parallel_config("loky", inner_max_num_threads=1, idle_worker_timeout=60, initializer=_watch_parent):
         yield from Parallel(workers, return_as="generator_unordered", batch_size=1, max_nbytes=None)(jobs)
 
 
