@@ -267,7 +267,7 @@ def _with_prior(model: Model | type[Model], data: object) -> tuple[Model, Data |
     if isinstance(model, Model):
         return model, as_data(model, data)
     if isinstance(data, FileRows | Incomplete):
-        weak = model.weak_given(data.sample, {})
+        weak = model.weak_with(data.sample, {})
         data.require(weak)
         notes = (f"priors are scaled to {data.which}",) if chosen_by_data(weak, ()) else ()
         return weak, replace(data, notes=(*data.notes, *notes))
@@ -278,7 +278,7 @@ def _with_prior(model: Model | type[Model], data: object) -> tuple[Model, Data |
             hint="pass the model that they were accumulated for",
         )
     rows = read(model, data)
-    weak = model.weak_given(rows, {})
+    weak = model.weak_with(rows, {})
     notes = ("priors are scaled to the data",) if chosen_by_data(weak, ()) else ()
     return weak, replace(rows, notes=(*rows.notes, *notes))
 

@@ -73,7 +73,7 @@ def climbs(kind: str, rows: int, columns: int) -> None:
     """Compare a whole maximum of a mixture's likelihood, 20 starts, with scikit-learn's 10 by its defaults."""
     Y = some_rows(kind, rows, columns)
     data = {"Y": Y, "column": np.array([f"x{j}" for j in range(columns)])}
-    model = bz.find("gaussian_mixture").weak_given(data, {"K": 3})
+    model = bz.find("gaussian_mixture").weak_with(data, {"K": 3})
     peer = GaussianMixture(3, n_init=10, random_state=1)
 
     def climbed() -> Search:

@@ -66,7 +66,7 @@ def main() -> None:
     for name, step, fields in cases:
         kind = bz.find(name)
         data = bz.read(kind, rows_about_a_bend(), target="y")
-        gradients(name, kind.weak_given(data, fields), data, step)
+        gradients(name, kind.weak_with(data, fields), data, step)
     kind = bz.find("neural_network")
     effective_draws(kind.weak(data := bz.example(kind)), data)
 

@@ -13,8 +13,7 @@ Ishwaran and James 2001; Blei and Jordan 2006; CS725, lecture 24, whose Parzen w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import lazy_loader
@@ -79,17 +78,9 @@ class DpMixture(DirichletProcessMixture, OverByDraws):
         super().__post_init__()
         require_untied(self.covariance)
 
-    @classmethod
-    def weak(cls, data: Arrays) -> DpMixture:
+    def weak_fields(self, data: Arrays) -> dict[str, Any]:
         """Centre the prior on the data; scale matrix diag(variances) / 10^(2/D); as many sticks as the rows need."""
-        return cls.weak_given(data, {})
-
-    @classmethod
-    def weak_given(cls, data: Arrays, given: Mapping[str, Any]) -> DpMixture:
-        """Return a model with some fields given, and the others weakly informative."""
-        chosen = cls(**given)
-        weak = weak_components(Moments.of(data["Y"]), 10) | {"K": sticks_for(chosen.alpha, len(data["Y"]))}
-        return replace(chosen, **{name: value for name, value in weak.items() if name not in given})
+        return weak_components(Moments.of(data["Y"]), 10) | {"K": sticks_for(self.alpha, len(data["Y"]))}
 
     @classmethod
     def kind_over(cls) -> type[Model]:

@@ -13,8 +13,7 @@ Fraley and Raftery 2007, whose prior `weak` has; W4400, mixture models and EM.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import lazy_loader
@@ -72,17 +71,9 @@ class GaussianMixture(GaussianMixtureModel):
         Example("iris.csv", "four measurements in cm of 150 iris flowers", "Fisher 1936", {"columns": _IRIS}),
     )
 
-    @classmethod
-    def weak(cls, data: Arrays) -> GaussianMixture:
+    def weak_fields(self, data: Arrays) -> dict[str, Any]:
         """Centre the prior on the data; scale matrix diag(variances) / K^(2/D), a share of their volume for each."""
-        return cls.weak_given(data, {})
-
-    @classmethod
-    def weak_given(cls, data: Arrays, given: Mapping[str, Any]) -> GaussianMixture:
-        """Return a model with some fields given, and the others weakly informative for that K."""
-        chosen = cls(**given)
-        weak = weak_components(Moments.of(data["Y"]), chosen.K)
-        return replace(chosen, **{name: value for name, value in weak.items() if name not in given})
+        return weak_components(Moments.of(data["Y"]), self.K)
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw parameters from the prior (of two columns where numbers stand for all) and rows given them."""

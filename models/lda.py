@@ -204,7 +204,7 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, Symmetric):
 
     def vb_m_step(self, stats: TopicCounts) -> TopicFactors:
         """Return q(theta): Dirichlet concentrations of proportions and topics."""
-        return TopicFactors.given(stats, self._prior(len(stats.words)))
+        return TopicFactors.posterior(stats, self._prior(len(stats.words)))
 
     def divergence(self, q: TopicFactors) -> float:
         """Return KL(q(theta) || prior)."""
@@ -233,8 +233,8 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, Symmetric):
     def vb_choose(self, q: TopicFactors, over: Sequence[str]) -> tuple[LDA, TopicFactors]:
         """Return the model whose fields named in ``over`` make the ELBO largest at q, and q under its prior."""
         tables = {"alpha": q.documents, "eta": q.words.T}
-        found = {name: topic_model.best_concentration(tables[name], getattr(self, name)) for name in over}
-        model = replace(self, **found)
+        fields = {name: topic_model.best_concentration(tables[name], getattr(self, name)) for name in over}
+        model = replace(self, **fields)
         return model, replace(q, **{name: model.entries(name, tables[name].shape[1]) for name in tables})
 
     def component_probabilities(self, params: Params, data: Arrays) -> np.ndarray:

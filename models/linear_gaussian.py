@@ -74,8 +74,8 @@ class LinearGaussian(LinearGaussianModel):
         along = np.array(self.C) / max(np.dot(self.C, self.C), np.finfo(float).tiny)  # a state whose row is 1
         variance = 100 * (np.var(y) + step**2)
         S0 = step**2 * np.eye(len(along)) + variance * np.outer(along, along)
-        scales = {"t_q": 2 * step / self.structure(data).reach(), "t_r": 2 * step}
-        return {"m0": plain(np.mean(y) * along), "S0": plain(S0), **scales}
+        first = {"m0": plain(np.mean(y) * along), "S0": plain(S0)}
+        return {**first, "t_q": 2 * step / self.replaced(**first).structure(data).reach(), "t_r": 2 * step}
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw standard deviations that are unknown, the states of one sequence, and rows about them."""

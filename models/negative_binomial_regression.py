@@ -80,13 +80,13 @@ class NegativeBinomialRegression(LogLinearCounts, LogConcave):
         return replace(super().weak(data), tau=1.0, s0=1.5).labelled(data)
 
     @property
-    def given(self) -> dict[str, Prior]:
+    def profiled(self) -> dict[str, Prior]:
         """Gamma(a0, rate b0) of phi, given which the log joint is concave in the weights."""
         return {"phi": Gamma(self.a0, self.b0)}
 
-    def concave(self, data: Arrays, **given: float) -> LinkedRows:
+    def concave(self, data: Arrays, **profiled: float) -> LinkedRows:
         """Return the log likelihood of the rows given phi, in units of the prior."""
-        return self.linked(NegativeBinomial(given["phi"]), data)
+        return self.linked(NegativeBinomial(profiled["phi"]), data)
 
     def profile_runs_away(self, is_above: bool) -> str:
         """Say that there is no overdispersion, or no end of it."""

@@ -115,7 +115,7 @@ class NormalMeans(Conditional, Observable):
             return np.asarray(outer["mu"]), np.zeros(np.shape(outer["mu"]))
         prior: Any = self.outer_priors["mu"]  # a normal one: else mu is among the outer parameters
         weight = 1 / (np.square(outer["tau"])[..., None] + np.square(data["se"]))
-        return prior.given(total(weight, axis=-1), total(weight * data["y"], axis=-1))
+        return prior.posterior(total(weight, axis=-1), total(weight * data["y"], axis=-1))
 
     def posterior_given(self, outer: Params, data: Arrays) -> Posterior:
         """Return theta_j ~ N(y_j + B_j (mu - y_j), B_j tau^2), B_j the shrinkage; without mu it adds B_j its sd."""

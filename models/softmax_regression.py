@@ -110,7 +110,7 @@ class SoftmaxRegression(LinkedTerms, LogConcave, Classifies):
         contrast = w[..., 1:, :] - w[..., :1, :]
         return {"contrast": contrast, "odds_ratio": self.ratios({"w": contrast})}
 
-    def concave(self, data: Arrays, **given: float) -> SoftmaxRows:
+    def concave(self, data: Arrays, **profiled: float) -> SoftmaxRows:
         """Return the log likelihood of the rows in units of the prior."""
         (terms, units), (origin, sd) = self.slopes(data), self.prior(data)
         scale = np.concatenate([np.ones(int(self.intercept)), units])

@@ -71,7 +71,7 @@ class SpikeSlabRegression(SelectionModel):
     @classmethod
     def zellner(cls, data: Arrays, g: float | None = None, **fields: Any) -> SpikeSlabRegression:
         """Return the model with Zellner's g-prior, V0 = g (X'X)^-1 of the standardized terms; g = n where not given."""
-        base = cls.weak_given(data, fields)
+        base = cls.weak_with(data, fields)
         stats = base.statistics(data)
         design = base.equations(stats)[0]
         if note := identify(design, base.units(stats)).note(base.coords(data)["term"].tolist()):

@@ -89,7 +89,7 @@ class SupportVectorRegression(LinearModel, LinkedTerms, LogConcave):
         w, data = self.simulate_weights(rng, size)
         return {"w": w}, {"y": self.likelihood({"w": w}, data).rvs(random_state=rng), **data}
 
-    def concave(self, data: Arrays, **given: float) -> InsensitiveRows:
+    def concave(self, data: Arrays, **profiled: float) -> InsensitiveRows:
         """Return the log likelihood of the rows in units of the prior."""
         linked = self.linked(Insensitive(self.eps, self.rate), data)
         return InsensitiveRows(**vars(linked))

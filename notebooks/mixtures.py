@@ -43,7 +43,7 @@ assert climbs["degenerate"].iloc[-1] > 0
 # density with the assignments summed out:
 
 # %%
-model = Mixture.weak_given(faithful, {"K": 2})
+model = Mixture.weak_with(faithful, {"K": 2})
 fits = {method: bz.fit(model, faithful, method, seed=1) for method in ("map", "vb")}
 fits["nuts"] = bz.fit(model, faithful, "nuts", seed=1, draws=DRAWS)
 table = bz.compare(fits.values())
@@ -95,7 +95,7 @@ _ = figure.colorbar(points, label="probability of component 1")
 # candidates have the same prior for each component: log evidences of several K judge that prior too.
 
 # %%
-candidates = bz.components(Mixture.weak_given(faithful, {"K": 1}), range(1, 4))
+candidates = bz.components(Mixture.weak_with(faithful, {"K": 1}), range(1, 4))
 chosen = bz.select(candidates, faithful, loo=False).set_index("model")
 chosen[["log_evidence", "evidence_se", "evidence_from", "elbo", "bic"]]
 
@@ -111,7 +111,7 @@ bz.plot_select(chosen.reset_index())
 # evidence of one and two components is far behind, and between three and four it does not decide.
 
 # %%
-speeds = bz.select(bz.components(Mixture.weak_given(galaxies, {"K": 1}), range(1, 5)), galaxies, loo=False)
+speeds = bz.select(bz.components(Mixture.weak_with(galaxies, {"K": 1}), range(1, 5)), galaxies, loo=False)
 speeds = speeds.set_index("model")
 speeds[["log_evidence", "evidence_se", "evidence_from", "elbo", "bic"]]
 

@@ -82,9 +82,9 @@ once = {"initial": [1.0, 0.0], "transition": [[0.99, 0.01], [0.0, 1.0]]}
 candidates = {
     "drift": Level.weak(flow),
     "two levels": Chain.weak(flow),
-    "sticky levels": Chain.weak_given(flow, {"sticky": 50.0}),
-    "change once": Chain.weak_given(flow, once),
-    "one level": Chain.weak_given(flow, {"K": 1}),
+    "sticky levels": Chain.weak_with(flow, {"sticky": 50.0}),
+    "change once": Chain.weak_with(flow, once),
+    "one level": Chain.weak_with(flow, {"K": 1}),
 }
 table = bz.select(candidates, flow, loo=False).set_index("model")
 table[["log_evidence", "log_bayes_factor", "probability"]].round(3)

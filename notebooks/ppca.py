@@ -18,7 +18,7 @@ DRAWS = 400  # of each of four chains: the fewest that the gate takes
 
 Ppca = bz.find("ppca")
 iris = bz.example(Ppca, "iris")
-model = Ppca.weak_given(iris, {"q": 2})
+model = Ppca.weak_with(iris, {"q": 2})
 print(model)
 
 # %% [markdown]
@@ -72,7 +72,7 @@ bz.plot_scree(fit)
 # scree shows.
 
 # %%
-chosen = bz.select({f"q={q}": Ppca.weak_given(iris, {"q": q}) for q in (1, 2, 3)}, iris).set_index("model")
+chosen = bz.select({f"q={q}": Ppca.weak_with(iris, {"q": q}) for q in (1, 2, 3)}, iris).set_index("model")
 chosen[["log_likelihood", "bic", "kfold", "kfold_difference", "kfold_difference_se", "kfold_from"]]
 
 # %% tags=["hide-cell"]
@@ -83,7 +83,7 @@ assert chosen["kfold"].idxmax() == chosen["bic"].idxmin() == "q=3"
 
 # %%
 Relevance = bz.find("bayesian_pca")
-relevant = bz.fit(Relevance.weak_given(iris, {"q": 3}), iris, "nuts", seed=1, draws=DRAWS)
+relevant = bz.fit(Relevance.weak_with(iris, {"q": 3}), iris, "nuts", seed=1, draws=DRAWS)
 print("status:", relevant.attrs["status"])
 bz.plot_ard(relevant)
 
@@ -95,7 +95,7 @@ assert relevant.attrs["status"] == "ok"
 # factors for independent, and draws weighed to the posterior say that each is too far from it.
 
 # %%
-quick = bz.fit(Relevance.weak_given(iris, {"q": 3}), iris, "vb", seed=1)
+quick = bz.fit(Relevance.weak_with(iris, {"q": 3}), iris, "vb", seed=1)
 noise = bz.summarize(quick)["variance"]
 print("status:", quick.attrs["status"], "- variance:", noise["mean"], "-", noise["withheld"]["mean"])
 assert quick.attrs["status"] == "caution"
@@ -109,7 +109,7 @@ assert np.isnan(noise["mean"])
 
 # %%
 air = bz.example(Ppca, "airquality")
-gaps = bz.fit(Ppca.weak_given(air, {"q": 2}), air, "nuts", seed=1, draws=DRAWS)
+gaps = bz.fit(Ppca.weak_with(air, {"q": 2}), air, "nuts", seed=1, draws=DRAWS)
 for note in air.notes:
     print(note)
 table = bz.reconstruct(gaps)
@@ -130,7 +130,7 @@ hidden = pd.DataFrame(air["Y"], columns=["Ozone", "Solar.R", "Wind", "Temp"])
 truth = hidden["Ozone"].iloc[known].to_numpy()
 hidden.loc[known, "Ozone"] = np.nan
 data = bz.read(Ppca, hidden, missing="mask")
-blind = bz.reconstruct(bz.fit(Ppca.weak_given(data, {"q": 2}), data, "nuts", seed=2, draws=DRAWS))
+blind = bz.reconstruct(bz.fit(Ppca.weak_with(data, {"q": 2}), data, "nuts", seed=2, draws=DRAWS))
 guess = blind.xs("Ozone", level="column").loc[known + 1]
 inside = np.mean((guess["q025"] <= truth) & (truth <= guess["q975"]))
 error, spread = np.sqrt(np.mean((guess["mean"] - truth) ** 2)), np.std(truth)

@@ -92,7 +92,7 @@ assert correlation < -0.8
 
 # %%
 Lasso = bz.find("bayesian_lasso")
-lasso = Lasso.weak_given(data, {"b": ridge.tau / np.sqrt(2), "sigma": ridge.sigma})  # the same prior variance as above
+lasso = Lasso.weak_with(data, {"b": ridge.tau / np.sqrt(2), "sigma": ridge.sigma})  # the same prior variance as above
 bz.plot_lasso_path(bz.lasso_path(lasso, data))
 
 # %%

@@ -102,7 +102,7 @@ assert summary.loc["advi", "elbo_gap"] > summary.loc["fullrank_advi", "elbo_gap"
 # %%
 Mixture = bz.find("gaussian_mixture")
 species = bz.example(Mixture, "iris")
-mixture = Mixture.weak_given(species, {"K": 2})
+mixture = Mixture.weak_with(species, {"K": 2})
 gaussians = bz.fit(mixture, species, "advi", seed=1)
 k_hat = json.loads(gaussians.attrs["facts"])["k_hat"]
 print(f"advi: {gaussians.attrs['status']}, k-hat {k_hat:.2f}")

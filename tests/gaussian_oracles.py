@@ -12,7 +12,7 @@ FAITHFUL, GALAXIES, IRIS = (example(MIXTURE, name) for name in ("faithful", "gal
 
 
 def weak(kind, data=FAITHFUL, **given):
-    return MIXTURE.weak_given(data, {"covariance": kind, **given})
+    return MIXTURE.weak_with(data, {"covariance": kind, **given})
 
 
 def few(data, rows):

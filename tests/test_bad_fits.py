@@ -271,7 +271,7 @@ def test_chains_that_leave_a_mode_that_em_found_do_not_pass(monkeypatch):
     monkeypatch.setitem(nuts.SAMPLERS, "nutpie", corrupted(stay))
     kind = bz.find("student_t")
     data = bz.read(kind, [-2.1, -1.9, -2.0, 2.0, 2.2, 1.9, 2.05])
-    tree = bz.fit(kind.weak_given(data, {"nu": 0.1}), data, "nuts", seed=1, extend=False)
+    tree = bz.fit(kind.weak_with(data, {"nu": 0.1}), data, "nuts", seed=1, extend=False)
     checks = Fit(tree).gate["checks"]
     assert checks["r_hat"]["passed"]
     assert not checks["mode_shares"]["passed"]

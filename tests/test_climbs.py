@@ -57,7 +57,7 @@ def test_the_chart_s_slope_is_that_of_the_objective_by_differences(covariance, f
     rng = np.random.default_rng(0)
     Y = rng.normal(size=(60, 3)) @ rng.normal(size=(3, 3)) + 2 * (np.arange(60) < 30)[:, None]
     data = {"Y": Y, "column": np.array(list("abc"))}
-    model = GAUSSIAN.weak_given(data, {"K": 3, "covariance": covariance, "alpha": 2.0})
+    model = GAUSSIAN.weak_with(data, {"K": 3, "covariance": covariance, "alpha": 2.0})
 
     def objective(params):
         expectation = model.e_step(params, data)

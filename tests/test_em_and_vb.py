@@ -52,7 +52,7 @@ def sklearn_mle(Y, start, covariance):
 @pytest.mark.parametrize(("name", "K"), [("faithful", 2), ("iris", 3)])
 def test_mle_is_that_of_scikit_learn_from_the_same_start(name, K, covariance, theirs):
     data = bz.example(GAUSSIAN, name)
-    model = GAUSSIAN.weak_given(data, {"K": K, "covariance": covariance})
+    model = GAUSSIAN.weak_with(data, {"K": K, "covariance": covariance})
     start = model.start(data, np.random.default_rng(3))
 
     def evaluate(params):
@@ -66,7 +66,7 @@ def test_mle_is_that_of_scikit_learn_from_the_same_start(name, K, covariance, th
 
 
 def test_best_of_restarts_on_old_faithful_is_the_known_maximum():
-    found = climbs(GAUSSIAN.weak_given(FAITHFUL, {"K": 2}), FAITHFUL, flat=True)
+    found = climbs(GAUSSIAN.weak_with(FAITHFUL, {"K": 2}), FAITHFUL, flat=True)
     assert found.best.objective == pytest.approx(-1130.264, abs=1e-3)
     assert found.reached + found.facts["abandoned"] == 20
     assert found.reached > 10
@@ -85,7 +85,7 @@ def test_the_mle_is_not_the_maximum_that_four_climbs_reached_first():
 def test_two_rows_that_are_almost_one_make_a_higher_maximum_that_is_not_the_answer():
     rows = np.concatenate([np.random.default_rng(0).normal(size=30), [0.5, 0.5 + 1e-9]])
     data = bz.read(GAUSSIAN, {"Y": rows[:, None], "column": ["y"]})
-    model = GAUSSIAN.weak_given(data, {"K": 2})
+    model = GAUSSIAN.weak_with(data, {"K": 2})
     spike = {"weights": np.array([0.9, 0.1]), "means": np.array([[0.0], [0.5]])}
     spike["covariances"] = np.array([[[1.0]], [[1e-16]]])
     assert model.e_step(spike, data).value > climbs(model, data, flat=True).best.objective
@@ -94,7 +94,7 @@ def test_two_rows_that_are_almost_one_make_a_higher_maximum_that_is_not_the_answ
 
 def test_all_climbs_degenerate_is_an_error_that_says_so_and_the_map_exists():
     with raises(NumericalError, "not_converged"):
-        bz.fit(GAUSSIAN.weak_given(PAIRS, {"K": 2}), PAIRS, "mle", seed=1)
+        bz.fit(GAUSSIAN.weak_with(PAIRS, {"K": 2}), PAIRS, "mle", seed=1)
     tree = bz.fit(GAUSSIAN(K=2, m0=0.5, kappa0=0.1), PAIRS, "map", seed=1)
     assert tree.attrs["status"] == "ok"
     assert np.sort(tree["posterior"]["means"].to_numpy().ravel()) == pytest.approx([0.0, 1.0], abs=0.1)
@@ -358,7 +358,7 @@ def test_log_permanent_is_the_sum_over_permutations(K):
 @pytest.mark.slow
 def test_superfluous_components_are_seen():
     data = bz.read(GAUSSIAN, {"Y": np.random.default_rng(0).normal(size=(200, 1)), "column": ["y"]})
-    tree = bz.fit(GAUSSIAN.weak_given(data, {"K": 4, "alpha": 0.01}), data, "vb", seed=1)
+    tree = bz.fit(GAUSSIAN.weak_with(data, {"K": 4, "alpha": 0.01}), data, "vb", seed=1)
     assert Fit(tree).facts["occupied_components"] == 1
 
 
@@ -384,7 +384,7 @@ def test_a_wrong_step_is_seen():
 def test_a_second_optimum_of_the_elbo_that_matters_does_not_pass():
     rows = np.concatenate([centre + np.linspace(-0.3, 0.3, 4) for centre in (-5, 0, 5)])[:, None]
     data = bz.read(GAUSSIAN, {"Y": rows, "column": ["y"]})
-    tree = bz.fit(GAUSSIAN.weak_given(data, {"alpha": 5.0, "nu0": 12.0}), data, "vb", seed=1)
+    tree = bz.fit(GAUSSIAN.weak_with(data, {"alpha": 5.0, "nu0": 12.0}), data, "vb", seed=1)
     checks = Fit(tree).checks
     assert Fit(tree).facts["k_hat"] <= MAX_K_HAT  # which sees one mode only
     assert not checks["next_optimum_weight"]["passed"]
@@ -405,7 +405,7 @@ def test_mirror_images_are_two_optima():
 def test_mirror_images_of_one_height_are_no_answer_without_a_word(method):
     """The row in the middle belongs to the component on either side."""
     rows = bz.read(GAUSSIAN, {"Y": [[-3.0], [-3.1], [-2.9], [0.0], [2.9], [3.1], [3.0]], "column": ["y"]})
-    fit = Fit(bz.fit(GAUSSIAN.weak_given(rows, {"K": 2}), rows, method, seed=1, groups=()))
+    fit = Fit(bz.fit(GAUSSIAN.weak_with(rows, {"K": 2}), rows, method, seed=1, groups=()))
     assert fit.checks["equal_maxima"]["value"] == 1
     assert fit.status == "caution"
     assert "equal_maxima" not in Fit(bz.fit(GAUSSIAN.weak(FAITHFUL), FAITHFUL, method, seed=1, groups=())).checks

@@ -444,7 +444,7 @@ def _coin(folder):
 def test_numbers_of_factors_are_compared_where_numbers_are_missing(unlike):
     M = bz.find("ppca")
     data = bz.read(M, unlike.assign(a=unlike["a"].mask(unlike.index == 3)), missing="mask", scale=True)
-    frame = bz.select(bz.components(M.weak_given(data, {"q": 1}), [1, 2]), data, loo=False)
+    frame = bz.select(bz.components(M.weak_with(data, {"q": 1}), [1, 2]), data, loo=False)
     assert frame["log_likelihood"].notna().all()
 
 

@@ -163,7 +163,7 @@ def test_a_file_that_counts_twice_is_another_result(cut):
     """The comparison of all tests here sees it, in EM and in variational Bayes."""
     model, data = weak("gaussian_mixture")
     rows = bz.read_files(model, cut("gaussian_mixture", CUTS["five"]))
-    rows.held._parts.append(rows.held._parts[-1])
+    rows.stored._parts.append(rows.stored._parts[-1])
     rows = replace(rows, ends=[*rows.ends, ROWS])
     for method in ("map", "vb"):
         with pytest.raises(AssertionError):

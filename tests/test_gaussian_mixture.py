@@ -177,12 +177,12 @@ def test_invariants_are_the_same_one_draw_at_a_time(kind, monkeypatch):
 def test_the_prior_of_mclust():
     """Fraley and Raftery 2007, section 3: kappa 0.01, nu = D + 2, scale var / K^(2/D); K may be given."""
     for K in (1, 2, 5):
-        model = MIXTURE.weak_given(IRIS, {"K": K})
+        model = MIXTURE.weak_with(IRIS, {"K": K})
         assert (model.K, model.kappa0, model.nu0, model.alpha) == (K, 0.01, 6.0, 1.0)
         assert np.allclose(model.m0, IRIS["Y"].mean(axis=0))
         assert np.allclose(model.Psi0, np.diag(IRIS["Y"].var(axis=0, ddof=1)) / K**0.5)
-    assert MIXTURE.weak(IRIS) == MIXTURE.weak_given(IRIS, {})
-    assert MIXTURE.weak_given(IRIS, {"nu0": 9.0, "Psi0": 2.0}).Psi0 == 2.0
+    assert MIXTURE.weak(IRIS) == MIXTURE.weak_with(IRIS, {})
+    assert MIXTURE.weak_with(IRIS, {"nu0": 9.0, "Psi0": 2.0}).Psi0 == 2.0
 
 
 @pytest.mark.parametrize("kind", KINDS)

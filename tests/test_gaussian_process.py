@@ -267,10 +267,10 @@ def test_what_is_no_kernel_is_refused():
 
 
 def test_a_random_walk_begins_at_the_first_row():
-    model = GaussianProcess.weak_given(DATA, {"kernel": "brownian"})
+    model = GaussianProcess.weak_with(DATA, {"kernel": "brownian"})
     assert model.center == (X.min(),)
     assert np.isfinite(model.log_marginal(POINTS[0], DATA))
-    assert GaussianProcess.weak_given(DATA, {"kernel": "brownian", "center": 0.0}).center == 0.0
+    assert GaussianProcess.weak_with(DATA, {"kernel": "brownian", "center": 0.0}).center == 0.0
 
 
 def test_data_that_leave_no_noise_are_refused():

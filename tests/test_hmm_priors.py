@@ -129,14 +129,14 @@ def test_fields_of_known_numbers_count_no_parameters_and_states_have_a_meaning()
     assert NUMBERS(K=2, variances=[2.0, 2.0], initial=[0.5, 0.5]).exchangeable_axis() is None
     assert [v.name for v in FORMS["means known"].declare(data).free_RVs] == ["initial", "transition", "variances"]
     assert [v.name for v in FORMS["variances known"].compiled(data).free_RVs] == ["initial", "transition", "means"]
-    assert NUMBERS.weak_given(data, {"m0": [850, 1100]}).kappa0 == 4
+    assert NUMBERS.weak_with(data, {"m0": [850, 1100]}).kappa0 == 4
     assert FORMS["prior by state"].one_component().m0 == 0
 
 
 def test_the_means_of_given_centres_are_in_their_order():
     data = bz.example(NUMBERS)
     for m0 in ([850, 1100], [1100, 850]):
-        model = NUMBERS.weak_given(data, {"m0": m0})
+        model = NUMBERS.weak_with(data, {"m0": m0})
         best = em.climbs(model, data, np.random.default_rng(0), flat=False, restarts=8).best.state
         assert np.argsort(best["means"]).tolist() == np.argsort(m0).tolist()
 
@@ -185,7 +185,7 @@ def test_every_form_keeps_the_contract(form):
 @pytest.mark.parametrize("given", [{"variances": [15e3, 15e3]}, {"means": [850, 1100]}, {"m0": [850, 1100]}])
 def test_nuts_finds_the_same_order_of_states_and_they_are_decoded(given):
     data = bz.example(NUMBERS)
-    tree = bz.fit(NUMBERS.weak_given(data, given), data, "nuts", seed=1)
+    tree = bz.fit(NUMBERS.weak_with(data, given), data, "nuts", seed=1)
     assert tree.attrs["status"] == "ok"
     found = bz.decode(tree)
     if "variances" in given:  # which are alike, so that labels mean nothing but what alignment gives them

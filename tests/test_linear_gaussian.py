@@ -222,7 +222,7 @@ def test_known_standard_deviations_are_no_parameters():
 
 def test_weakly_informative_priors_keep_the_matrices():
     data = bz.read(Linear, {"y": np.random.default_rng(2).normal(50, 3, size=20)})
-    weak = Linear.weak_given(data, {"A": [[0.5]], "C": [2], "Q": [[4]]})
+    weak = Linear.weak_with(data, {"A": [[0.5]], "C": [2], "Q": [[4]]})
     assert np.array(weak.A).tolist() == [[0.5]] == np.array(Linear(A=0.5, C=1, Q=1).A).tolist()
     assert float(2 * weak.m0[0]) == pytest.approx(float(np.mean(data["y"])))
 

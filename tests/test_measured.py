@@ -139,7 +139,7 @@ def test_predictions_are_judged_too():
     """
     x = np.linspace(0, 1.2, 200)
     data = bz.read(LINE, {"y": 2 * x + np.sin(7 * np.arange(200)), "x": x})
-    model = LINE.weak_given(data, {"center": 0})
+    model = LINE.weak_with(data, {"center": 0})
     posterior = model.posterior(model.statistics(data))
     exact = posterior.rvs((4, 2500), np.random.default_rng(1))
     flat = exact["w"].reshape(-1, 2)

@@ -182,7 +182,7 @@ def test_draws_that_have_not_been_where_others_settled_are_seen(middle, height, 
 def test_chains_go_on_from_the_best_of_those_that_looked_for_modes(monkeypatch):
     """Of the galaxies two modes hold a chain, one with e**-10 of the other's mass."""
     data = bz.example(GAUSSIAN, "galaxies")
-    model, highest = GAUSSIAN.weak_given(data, {"K": 3}), gibbs._highest
+    model, highest = GAUSSIAN.weak_with(data, {"K": 3}), gibbs._highest
     with monkeypatch.context() as patch:
         patch.setattr(gibbs, "_highest", lambda settled: highest(settled)[::-1])
         tree = bz.fit(model, data, "gibbs", seed=1, extend=False, draws=400, groups=())

@@ -168,7 +168,7 @@ def test_any_prior_of_alpha_is_integrated_over(prior):
     ends = [max(-60.0, np.log(max(of_alpha.scale.low, 1e-300))), min(60.0, np.log(of_alpha.scale.high))]
     knots = np.clip([-5.0, -2.0, 0.0, 2.0, 5.0], *ends)
     expected = integrate.quad(integrand, *ends, points=np.unique(knots), epsabs=0, epsrel=1e-11, limit=500)[0]
-    exact = Concentration(of_alpha, 4, 6).given(sizes).log_integral
+    exact = Concentration(of_alpha, 4, 6).of_clusters(sizes).log_integral
     assert exact == pytest.approx(np.log(expected), abs=1e-8)
 
 

@@ -123,7 +123,7 @@ def test_what_was_numbered_together_is_not_numbered_again(mixture, turned, monke
 
 def test_fits_with_other_components_are_numbered_among_themselves(mixture, turned):
     data = Fit(mixture).observed
-    three = bz.fit(type(Fit(mixture).model).weak_given(data, {"K": 3}), data, "map", seed=1)
+    three = bz.fit(type(Fit(mixture).model).weak_with(data, {"K": 3}), data, "map", seed=1)
     three = called(three, "nuts", status="ok")  # and so the best
     found = matched_module.matched([Fit(three), Fit(mixture), Fit(turned)])
     assert np.allclose(found[1].draws()["means"], found[2].draws()["means"])
@@ -206,7 +206,7 @@ def test_a_constant_has_no_density_and_no_ratio_of_standard_deviations(flat):
         plots.shrinkage(called(flat, "advi"), nuts)
     model = bz.find("gaussian_mixture")
     data = bz.read(model, {"Y": np.random.default_rng(1).normal(size=(12, 1))})
-    one = bz.fit(model.weak_given(data, {"K": 1}), data, "vb", seed=1)
+    one = bz.fit(model.weak_with(data, {"K": 1}), data, "vb", seed=1)
     assert "weights[1]" in labels(Fit(one))
     assert "weights[1]" not in drawable.one_of_each(Fit(one))
     assert "weights[1]" not in plots.posterior(one).viz["dist"]["value"]["quantity"]

@@ -313,7 +313,7 @@ def test_the_mode_of_columns_of_very_different_units_is_found_though_steps_along
     rng = np.random.default_rng(0)
     Y = rng.normal(size=(30, 4)) @ rng.normal(size=(4, 4)) * [1e8, 1.0, 1.0, 1.0]
     data = bz.read(Ppca, data_of(Y))
-    model = Ppca.weak_given(data, {"q": 2})
+    model = Ppca.weak_with(data, {"q": 2})
     infinite = {**model.start(data, rng), "variance": np.float64(np.inf)}
     assert not np.isfinite(model.e_step(infinite, data).value)
     tree = bz.fit(model, data, "map", seed=1, groups=())

@@ -305,7 +305,7 @@ def test_each_column_of_several_numbers_is_checked_by_itself():
     assert frame.loc[[name for name in frame.index if name.endswith(" a")], "p_value"].between(0.01, 0.99).all()
     holes = bz.read(bz.find("ppca"), {"a": [1.0, np.nan, 2.0, 0.5], "b": [0.1, 2.0, 3.0, 1.0]}, missing="mask")
     with raises(bz.InputError, "missing_values"):
-        bz.predictive_check(bz.fit(bz.find("ppca").weak_given(holes, {"q": 1}), holes, "map", seed=1))
+        bz.predictive_check(bz.fit(bz.find("ppca").weak_with(holes, {"q": 1}), holes, "map", seed=1))
 
 
 def test_means_and_quantiles_of_replicates_have_the_errors_that_other_seeds_show():

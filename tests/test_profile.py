@@ -28,7 +28,7 @@ def rows():
 def test_components_have_the_shares_means_and_sds_of_scikit_learn(rows, structure):
     model = bz.find("gaussian_mixture")
     data = bz.read(model, rows)
-    tree = bz.fit(model.weak_given(data, {"K": 3, "covariance": structure}), data, "mle", seed=1)
+    tree = bz.fit(model.weak_with(data, {"K": 3, "covariance": structure}), data, "mle", seed=1)
     (profile,) = by_title(tree, digits=12).values()
     names = {"diagonal": "diag"}
     peer = GaussianMixture(3, covariance_type=names.get(structure, structure), tol=1e-12, max_iter=5000, n_init=5)
@@ -107,7 +107,7 @@ def test_topics_have_a_line_each_with_their_words():
 def test_entries_beyond_the_first_are_folded_into_their_range(rows):
     model = bz.find("gaussian_mixture")
     data = bz.read(model, rows)
-    tree = bz.fit(model.weak_given(data, {"K": 3}), data, "map", seed=1)
+    tree = bz.fit(model.weak_with(data, {"K": 3}), data, "map", seed=1)
     described = document(Fit(tree))
     _, every = estimate_rows(Fit(tree), described)
     names = [row[0] for row in every]

@@ -150,7 +150,7 @@ def test_groups_that_differ_by_chance_have_no_spread_and_those_of_one_kind_no_en
 def test_maxima_of_many_patients_are_those_of_lme4_with_a_hundred_points():
     options = {"target": "separated", "features": ["terbinafine", "months"], "group": "patient"}
     data = bz.read(Logistic, TOENAIL, interactions=["terbinafine:months"], **options)
-    tree = bz.fit(Logistic.weak_given(data, {"center": 0.0}), data, "mle", seed=1)
+    tree = bz.fit(Logistic.weak_with(data, {"center": 0.0}), data, "mle", seed=1)
     assert (data.rows, Fit(tree).status) == (1908, "ok")
     assert bz.facts(tree)["log_likelihood"] == pytest.approx(LME4_TOENAIL["log_likelihood"], abs=1e-6)
     for name in ("w", "sd"):
@@ -159,7 +159,7 @@ def test_maxima_of_many_patients_are_those_of_lme4_with_a_hundred_points():
 
 def test_maxima_of_counts_are_those_of_lme4():
     data = bz.example(Poisson, "epilepsy")
-    tree = bz.fit(Poisson.weak_given(data, {"center": 0.0}), data, "mle", seed=1)
+    tree = bz.fit(Poisson.weak_with(data, {"center": 0.0}), data, "mle", seed=1)
     saturated = stats.poisson.logpmf(data["y"], data["y"]).sum()
     log_likelihood = bz.facts(tree)["log_likelihood"] - saturated
     assert log_likelihood == pytest.approx(LME4_EPILEPSY["log_likelihood"], abs=1e-6)
@@ -230,7 +230,7 @@ def test_remarks_say_where_the_spread_of_groups_is_not_known():
     assert any("constant within groups" in line for line in MODEL.remarks(None, fixed))
     with raises(bz.InputError, "unknown_name"):
         Logistic(priors={"w": "Normal(0, 1)"})
-    assert Logistic(priors={"sd": "HalfCauchy(1)"}).given["sd"].median == 1
+    assert Logistic(priors={"sd": "HalfCauchy(1)"}).profiled["sd"].median == 1
 
 
 def as_variance(self, outer, data):
@@ -326,8 +326,8 @@ class Uncorrected(MarginalRows):
         return there._replace(curvature=there.curvature + np.eye(self.size))
 
 
-def uncorrected(self, data, **given):
-    return Uncorrected(**vars(Logistic.concave(self, data, **given)))
+def uncorrected(self, data, **profiled):
+    return Uncorrected(**vars(Logistic.concave(self, data, **profiled)))
 
 
 BUGS = {

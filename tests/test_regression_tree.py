@@ -146,7 +146,7 @@ def test_most_probable_stump_cuts_where_scikit_learn_does(shape):
     X, rng = RNG.normal(size=shape), np.random.default_rng(1)
     y = np.where(X[:, -1] > 0.3, 3.0, 0.0) + rng.normal(size=len(X))
     data = data_of(X, y)
-    model = RegressionTree.weak_given(data, {"depth": 1, "s_leaf": 1e4})
+    model = RegressionTree.weak_with(data, {"depth": 1, "s_leaf": 1e4})
     sums = model.sums(data)
     tree = next(sums.highest(np.array([1e-3])))  # without noise the sum of squares alone decides
     j, k = int(sums.boxes.feature[tree.split]), int(sums.boxes.cell[tree.split])
@@ -157,7 +157,7 @@ def test_most_probable_stump_cuts_where_scikit_learn_does(shape):
 
 def test_trees_and_functions_drawn_are_those_of_the_sum():
     data = data_of(np.arange(9.0), Y)
-    model = RegressionTree.weak_given(data, {"depth": 3})
+    model = RegressionTree.weak_with(data, {"depth": 3})
     draws, new = {"sigma2": np.full(1000, 0.5)}, data_of([0.2, 3.1, 4.6, 8.0, 30.0], np.zeros(5))
     drawn = model.drawn_function(draws, data, new, np.random.default_rng(0))
     law = model.function({"sigma2": np.array([0.5])}, data, new)
@@ -180,7 +180,7 @@ def test_functions_from_the_prior_have_the_steps_of_the_sum_over_no_rows(cuts, d
 
 def test_exact_answers_are_plain_sums_over_the_noise():
     data = data_of(np.arange(9.0), Y)
-    model = RegressionTree.weak_given(data, {"depth": 3})
+    model = RegressionTree.weak_with(data, {"depth": 3})
     answer = integrate(model, data)
     points = np.exp(np.linspace(-9, 7, 2001))
     heights = np.exp(model.log_outer_prior({"sigma2": points}) + model.log_marginal({"sigma2": points}, data))
@@ -203,7 +203,7 @@ def test_cuts_of_data_are_half_way_and_few():
 def test_what_cannot_be_summed_is_refused_by_name():
     data = data_of(RNG.normal(size=(9, 2)), Y)
     with raises(bz.InputError, "out_of_range", "depth"):
-        RegressionTree.weak_given(data, {"depth": 3}).sums(data)
+        RegressionTree.weak_with(data, {"depth": 3}).sums(data)
     with raises(bz.InputError, "too_many_rows", "cuts"):
         RegressionTree(cuts=tuple(range(3000))).sums(data_of(np.arange(9.0), Y))
     with raises(bz.InputError, "wrong_shape"):
@@ -270,7 +270,7 @@ def test_the_list_of_trees_catches_bugs(monkeypatch, bug):
 
 def test_steps_of_a_fit_are_those_of_the_sum_over_trees():
     data = bz.read(RegressionTree, {"x": np.arange(9.0), "y": Y})
-    tree = bz.fit(RegressionTree.weak_given(data, {"depth": 3}), data, "exact", seed=1)
+    tree = bz.fit(RegressionTree.weak_with(data, {"depth": 3}), data, "exact", seed=1)
     answer = bz.steps(tree)
     assert answer.leaves["probability"].sum() == pytest.approx(1, abs=1e-9)
     assert answer.first_cuts["probability"].sum() == pytest.approx(1, abs=1e-9)
@@ -300,7 +300,7 @@ def test_steps_of_a_fit_are_those_of_the_sum_over_trees():
 def test_probabilities_of_steps_by_draws_are_within_their_errors():
     """It samples: only chains have these errors, and the exact answer is known."""
     data = bz.read(RegressionTree, {"x": np.arange(9.0), "y": Y})
-    model = RegressionTree.weak_given(data, {"depth": 3})
+    model = RegressionTree.weak_with(data, {"depth": 3})
     exact, drawn = (bz.steps(bz.fit(model, data, method, seed=2)) for method in ("exact", "nuts"))
     for name in ("jumps", "first_cuts", "leaves"):
         known, own = (getattr(answer, name) for answer in (exact, drawn))

@@ -121,7 +121,7 @@ def test_a_chained_prior_that_rounding_spoils_withholds_the_evidence():
 @pytest.mark.parametrize("family", [RIDGE, REGRESSION, LASSO])
 def test_without_an_intercept_the_line_goes_through_zero(family):
     data = bz.read(family, {"x": [1.0, 2.0, 3.0, 4.0, 5.0], "y": [2.1, 3.9, 6.2, 7.9, 10.1]})
-    model = family.weak_given(data, {"intercept": False})
+    model = family.weak_with(data, {"intercept": False})
     slope = float(model.posterior(model.statistics(data))["w"].mean()[0])
     assert abs(slope - data["X"][:, 0] @ data["y"] / np.sum(data["X"] ** 2)) < 0.02
     assert np.all(np.asarray(model.center) == 0)

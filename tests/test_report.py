@@ -154,7 +154,7 @@ def test_what_does_not_depend_on_components_is_drawn_where_these_are_withheld():
     model, rng = bz.find("gaussian_mixture"), np.random.default_rng(0)
     rows = {"Y": rng.normal(size=(12, 1))}  # in which there are no two components
     data = bz.read(model, rows)
-    tree = bz.fit(model.weak_given(data, {"K": 2}), data, "nuts", seed=1, draws=400, tune=400, extend=False)
+    tree = bz.fit(model.weak_with(data, {"K": 2}), data, "nuts", seed=1, draws=400, tune=400, extend=False)
     trusted(tree, "draws do not agree what component 1 is")
     assert [label.partition("[")[0] for label in labels(Fit(tree))] == [
         "mixture_mean",

@@ -30,7 +30,7 @@ def of_old_faithful(*numbers):
     """A fixture: Old Faithful, the same prior of each component whatever their number."""
 
     def selected(faithful):
-        return bz.select(bz.components(MIXTURE.weak_given(faithful, {"K": 1}), numbers), faithful).set_index("model")
+        return bz.select(bz.components(MIXTURE.weak_with(faithful, {"K": 1}), numbers), faithful).set_index("model")
 
     return pytest.fixture(scope="module")(selected)
 
@@ -63,7 +63,7 @@ def test_aic_and_bic_are_scikit_learn_s(request, faithful, K, of):
 
 
 def test_one_component_has_the_closed_form_of_one_gaussian(table, faithful):
-    weak = MIXTURE.weak_given(faithful, {"K": 1})
+    weak = MIXTURE.weak_with(faithful, {"K": 1})
     one = bz.find("normal_inverse_wishart")(mu0=weak.m0, kappa0=weak.kappa0, nu0=weak.nu0, Psi0=weak.Psi0)
     exact = bz.select([one], faithful).iloc[0]["log_evidence"]
     row = table.loc["K=1"]
@@ -149,7 +149,7 @@ def test_importance_sampling_covers_what_the_optima_of_variational_bayes_miss():
 
 @pytest.mark.parametrize("covariance", ["full", "tied", "diagonal", "spherical"])
 def test_several_proposals_are_weighed_at_once_as_one_by_one(faithful, covariance):
-    model, rng = MIXTURE.weak_given(faithful, {"K": 3, "covariance": covariance}), np.random.default_rng(0)
+    model, rng = MIXTURE.weak_with(faithful, {"K": 3, "covariance": covariance}), np.random.default_rng(0)
     qs = [model.vb_start(faithful, rng) for _ in range(5)]
     drawn = model.vb_posterior(qs[0]).rvs((20,), rng)
     each = np.array([model.vb_log_density(q, drawn) for q in qs])
@@ -174,7 +174,7 @@ def test_few_rows_are_enumerated():
 def test_everything_is_the_same_whenever_the_seed_is():
     rows = np.random.default_rng(2).normal(size=(30, 2)) + 6 * (np.arange(30) % 2)[:, None]
     data = bz.read(MIXTURE(), {"Y": rows, "column": np.array(["a", "b"])})
-    model = MIXTURE.weak_given(data, {"K": 2})
+    model = MIXTURE.weak_with(data, {"K": 2})
     both = bz.select({"two": model, "one": replace(model, K=1)}, data, seed=4).set_index("model")
     alone = bz.select({"two": model}, data, seed=4).iloc[0]
     names = ["log_evidence", "evidence_se", "elbo", "log_likelihood", "evidence_from", "elbo_from", "likelihood_from"]
@@ -230,7 +230,7 @@ def test_command_selects_a_number_of_components(run, path, tmp_path):
     assert (tmp_path / "k.png").read_bytes().startswith(b"\x89PNG")
     found = json.loads(run(*options, "--overwrite", "--json")[1])
     data = bz.read(MIXTURE(), str(path))
-    exact = bz.select(bz.components(MIXTURE.weak_given(data, {"K": 1, "nu0": 5.0}), [1, 2]), data)
+    exact = bz.select(bz.components(MIXTURE.weak_with(data, {"K": 1, "nu0": 5.0}), [1, 2]), data)
     assert [row["model"] for row in found["table"]] == exact["model"].tolist()
     assert [row["log_evidence"] for row in found["table"]] == pytest.approx(exact["log_evidence"].tolist(), rel=1e-12)
     tied = ("-c", "gaussian_mixture", "-c", "gaussian_mixture covariance='\"tied\"'", "--components", "1,2", "--json")

@@ -28,7 +28,7 @@ def read(table=TABLE, **options):
 
 
 def weak(data, **fields):
-    return Series.weak_given(data, {"components": "level + season", "period": 4, **fields})
+    return Series.weak_with(data, {"components": "level + season", "period": 4, **fields})
 
 
 def weights(tree):
@@ -199,7 +199,7 @@ def test_weights_of_seat_belts_are_near_those_of_statsmodels():
     """Its maximum-likelihood estimates: -.236 of the law and -.282 of the price of petrol, in logarithms."""
     path = Path(models.__file__).parent / "data" / "seat_belts.csv"
     data = bz.read(Series, path, column="log_drivers", features="log_petrol,law")
-    tree = bz.fit(Series.weak_given(data, {"components": "level + season"}), data, "exact", seed=1)
+    tree = bz.fit(Series.weak_with(data, {"components": "level + season"}), data, "exact", seed=1)
     from statsmodels.tsa.statespace.structural import UnobservedComponents  # takes a second
 
     peer = UnobservedComponents(data["y"], "local level", seasonal=12, stochastic_seasonal=False, exog=data["X"])

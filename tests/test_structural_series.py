@@ -108,7 +108,7 @@ def test_the_next_row_and_a_row_left_out_are_ratios_of_evidences():
 
 
 def test_a_mode_where_nothing_moves_is_said():
-    model = Series.weak_given(series(NOISY), {"components": "level"})
+    model = Series.weak_with(series(NOISY), {"components": "level"})
     tree = bz.fit(model, read(NOISY), "mle", seed=1)
     assert tree.attrs["status"] == "ok"
     assert Fit(tree).facts["at_edge"] == ["q"]
@@ -118,7 +118,7 @@ def test_a_mode_where_nothing_moves_is_said():
 @pytest.mark.parametrize("estimate", ["map", "mle"])
 @pytest.mark.parametrize("y", [Y, np.append(NOISY, [1.2, -0.7, 0.8, -1.1])])
 def test_em_ends_where_the_climb_of_the_likelihood_does(y, estimate):
-    model = Series.weak_given(series(y), {"components": "level + season", "period": 4})
+    model = Series.weak_with(series(y), {"components": "level + season", "period": 4})
     by_climb, by_em = (
         Fit(bz.fit(model, read(y), method, seed=1, **options)).draws()
         for method, options in ((estimate, {}), ("em", {"estimate": estimate}))
@@ -152,7 +152,7 @@ def test_fewer_rows_than_seasons_are_refused(method):
 
 @pytest.mark.parametrize("y", [np.full(14, 3.0), np.resize(SEASON, 14), np.arange(14) + np.resize(SEASON, 14)])
 def test_rows_that_constant_parts_explain_exactly_are_refused(y):
-    model = Series.weak_given(series(y), {"period": 4})
+    model = Series.weak_with(series(y), {"period": 4})
     with raises(bz.NumericalError, "no_spread"):
         bz.fit(model, read(y), "exact", seed=1)
 
@@ -168,7 +168,7 @@ def test_missing_rows_repeated_times_and_no_steps_are_refused():
 
 def test_few_rows_have_an_answer():
     for y in ([3.0], [3.0, 4.0], [np.nan, 3.0, np.nan]):
-        model = Series.weak_given(series(y), {"components": "level + slope"})
+        model = Series.weak_with(series(y), {"components": "level + slope"})
         tree = bz.fit(model, read(y), "exact", seed=1)
         assert tree.attrs["status"] == "ok"
         assert np.isfinite(bz.forecast(tree, 1)["sd"]).all()
@@ -176,7 +176,7 @@ def test_few_rows_have_an_answer():
 
 def test_three_standard_deviations_of_many_rows_have_estimates_and_no_quadrature():
     y = np.resize(Y, 310) + np.random.default_rng(0).normal(size=310)
-    model = Series.weak_given(series(y), {"period": 4, "variances": "noise + level + season"})
+    model = Series.weak_with(series(y), {"period": 4, "variances": "noise + level + season"})
     with raises(bz.NumericalError, "too_large"):
         bz.fit(model, read(y), "exact", seed=1)
     assert bz.fit(model, read(y), "map", seed=1).attrs["status"] == "ok"
@@ -204,7 +204,7 @@ def test_the_command_line_decodes_and_forecasts(tmp_path, monkeypatch, run):
 def test_published_variances_of_the_airline_series():
     """Of level, season and rows with a diffuse start; the slope does not move (Harvey 1989, section 4.5)."""
     data = bz.read(Series, Path(models.__file__).parent / "data" / "airline.csv", column="log_passengers")
-    model = Series.weak_given(data, {"variances": "noise + level + season"})
+    model = Series.weak_with(data, {"variances": "noise + level + season"})
     at = {"q": 6.99e-4**0.5, "q_season": 6.41e-5**0.5, "r": 1.295e-4**0.5}
     slopes = model.marginal_slopes(at, data)
     assert all(abs(at[name] * slope) < 0.5 for name, slope in slopes.items())
@@ -219,7 +219,7 @@ def test_forecasts_hold_as_often_as_they_say():
         level = 10 + np.cumsum(0.1 + q * rng.standard_normal(35))
         y = level + np.resize(season - season.mean(), 35) + rng.standard_normal(35)
         data = series(y[:32])
-        model = Series.weak_given(data, {"period": 4})
+        model = Series.weak_with(data, {"period": 4})
         known = integrate(model, data)
         heavy = known.mass > 1e-6
         points = {name: values[heavy] for name, values in known.points.items()}

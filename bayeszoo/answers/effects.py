@@ -169,7 +169,7 @@ def _crossed(fit: Fit, model: LinearPredictor) -> Iterator[Curve]:
     data, features = seen_rows(fit), _features(fit, model)
     X, means = data["X"], np.nanmean(data["X"], axis=0)
     for name, by in _interacting(model, data, features):
-        for at, baseline in _held(X, features[by], means):
+        for at, baseline in _fixed_values(X, features[by], means):
             yield Curve(name, by, at, *_along(X, features[name], baseline))
 
 
@@ -185,7 +185,7 @@ def _interacting(model: LinearPredictor, data: Data, features: dict[str, Feature
     return sorted(pairs, key=lambda pair: (places.index(pair[0]), places.index(pair[1])))
 
 
-def _held(X: np.ndarray, feature: Feature, means: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+def _fixed_values(X: np.ndarray, feature: Feature, means: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
     """Yield the values at which a feature is held, and rows with it there and the others at their means."""
     if feature.levels:
         codes = (X[:, feature.places] * np.arange(1, len(feature.levels))).sum(axis=1).astype(int)

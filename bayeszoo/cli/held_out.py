@@ -103,9 +103,9 @@ def show_clusters(clusters: Document, digits: int | None) -> None:
     console.print(f"k-means: sum of squared distances {number(clusters['objective'], digits or 6)}")
     for name, count in clusters["apart"].items():
         compared = clusters["compared"][name]
-        told = f"{count} of {compared} rows in another cluster" if compared else "its components are withheld"
-        held = clusters["rows"] - compared if compared else 0
-        console.print(f"{escaped(name)}: {told}{f', and {held} withheld' * bool(held)}")
+        difference = f"{count} of {compared} rows in another cluster" if compared else "its components are withheld"
+        withheld = clusters["rows"] - compared if compared else 0
+        console.print(f"{escaped(name)}: {difference}{f', and {withheld} withheld' * bool(withheld)}")
 
 
 def compare_held_out(

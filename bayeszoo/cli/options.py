@@ -366,7 +366,7 @@ def note_unchecked(kind: type[Model]) -> None:
 
 def weak(kind: type[Model], chosen: dict[str, Any], data: Data, source: str = "the data", named: bool = False) -> Model:
     """Make a model with some fields set, and note that others are scaled to the data; if `named`, name the model."""
-    model = kind.weak_given(data.whole if isinstance(data, RowsOfGroup) else data, chosen)
+    model = kind.weak_with(data.whole if isinstance(data, RowsOfGroup) else data, chosen)
     if chosen_by_data(model, chosen) and not _is_noted(data):
         subject = f"{model}: the prior is" if named else "priors are"
         terminal.note(f"{subject} scaled to {source}, and so is the log evidence")

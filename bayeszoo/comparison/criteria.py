@@ -98,7 +98,7 @@ class Criteria:
         if isinstance(model, PointEstimates | EM):
             return model.free_parameters(self.candidate.stats)
         assert isinstance(model, LogConcave)  # else there is no maximum
-        numbers = dict.fromkeys(model.given, 1.0)  # the number of other parameters is the same at any value
+        numbers = dict.fromkeys(model.profiled, 1.0)  # the number of other parameters is the same at any value
         return model.concave(self.candidate.data, **numbers).size + len(numbers)
 
     @property

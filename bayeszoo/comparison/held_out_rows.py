@@ -112,7 +112,7 @@ def held_out_error(
         table.append({"by": method, **_of_method(model, rows, parts, method, dict(fields or {}), seed)})
     for name, maker in zip(baselines, makers, strict=True):
         say(f"baseline: {name}")
-        losses = [errors_of(kind, maker, *_split(rows, kind, held), seed) for held in parts]
+        losses = [errors_of(kind, maker, *_split(rows, kind, held_out), seed) for held_out in parts]
         table.append({"by": name, "kind": "baseline", **_summed(kind, losses), "status": "ok"})
     frame = pd.DataFrame(table).sort_values("error", ignore_index=True, kind="stable")
     frame.attrs |= {"held_out": int(sum(map(len, parts))), "rows": rows.rows, "parts": len(parts)}
@@ -159,10 +159,10 @@ def _part(data: Data, kind: type[Model], places: np.ndarray) -> Data:
     return replace(data, arrays=arrays, notes=(), row_numbers=numbers[places], reading={})
 
 
-def _split(data: Data, kind: type[Model], held: np.ndarray) -> tuple[Data, Data]:
+def _split(data: Data, kind: type[Model], held_out: np.ndarray) -> tuple[Data, Data]:
     """Return the rows to fit, and the rows held out."""
-    seen = np.setdiff1d(np.arange(data.rows), held)
-    return _part(data, kind, seen), _part(data, kind, held)
+    seen = np.setdiff1d(np.arange(data.rows), held_out)
+    return _part(data, kind, seen), _part(data, kind, held_out)
 
 
 def _of_method(
@@ -175,9 +175,9 @@ def _of_method(
 ) -> Document:
     """Return a method's row of the table, with the reason where there is no answer to show."""
     kind, losses, fit_kind = model if isinstance(model, type) else type(model), [], ""
-    for held in parts:
-        seen, new = _split(data, kind, held)
-        instance = model.weak_given(seen, fields) if isinstance(model, type) else model
+    for held_out in parts:
+        seen, new = _split(data, kind, held_out)
+        instance = model.weak_with(seen, fields) if isinstance(model, type) else model
         try:
             fitted = uninterrupted(fit(instance, seen, method, seed=seed, groups=()))
             losses.append(_decided(fitted, new) if issubclass(kind, Classifies) else _predicted(fitted, new, seed))

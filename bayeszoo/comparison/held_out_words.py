@@ -142,22 +142,22 @@ def as_data_of(model: Model, corpus: Mapping[str, np.ndarray]) -> dict[str, np.n
     raise InputError(f"{model.name} is not a model of words", "no_words", hint=hint)
 
 
-def word_score(fit: Fit, held: Mapping[str, np.ndarray]) -> WordScore:
+def word_score(fit: Fit, held_out: Mapping[str, np.ndarray]) -> WordScore:
     """Score words held out: arrays of `Corpus` with the documents and the vocabulary of the fit."""
-    weights, topics = _factors(fit, len(held["document"]))
+    weights, topics = _factors(fit, len(held_out["document"]))
     chains, draws = topics.shape[:2]
-    log_p, weight_of_draw = np.empty(len(held["counts"])), np.zeros((chains, draws))
+    log_p, weight_of_draw = np.empty(len(held_out["counts"])), np.zeros((chains, draws))
     step = max(1, _CELLS // (chains * draws))
     for block in (slice(first, first + step) for first in range(0, len(log_p), step)):
         p = np.zeros((chains, draws, len(log_p[block])))
         for k in range(topics.shape[2]):
-            p += weights[:, :, held["doc"][block], k] * topics[:, :, k, held["term"][block]]
+            p += weights[:, :, held_out["doc"][block], k] * topics[:, :, k, held_out["term"][block]]
         mean = p.mean(axis=(0, 1))
         with np.errstate(divide="ignore"):
             log_p[block] = np.log(mean)
-        weight_of_draw += p @ np.divide(held["counts"][block], mean, out=np.zeros(len(mean)), where=mean > 0)
-    by_document = np.bincount(held["doc"], held["counts"] * log_p, minlength=len(held["document"]))
-    words = np.bincount(held["doc"], held["counts"], minlength=len(held["document"]))
+        weight_of_draw += p @ np.divide(held_out["counts"][block], mean, out=np.zeros(len(mean)), where=mean > 0)
+    by_document = np.bincount(held_out["doc"], held_out["counts"] * log_p, minlength=len(held_out["document"]))
+    words = np.bincount(held_out["doc"], held_out["counts"], minlength=len(held_out["document"]))
     mcse = 0.0 if weight_of_draw.size == 1 else float(diagnostics.mcse(weight_of_draw))
     return WordScore(by_document, words, mcse)
 

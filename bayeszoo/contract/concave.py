@@ -53,8 +53,8 @@ def _heights(case: Case, point: Params) -> tuple[float, float]:
 def _concave_at(case: Case, point: Params) -> tuple[ConcaveLikelihood, float]:
     """Return the concave log likelihood, and the log prior density of the parameters that it is conditional on."""
     model = case.model
-    fixed = {name: float(point[name]) for name in model.given}
-    log_prior = sum(float(prior.logpdf(fixed[name])) for name, prior in model.given.items())
+    fixed = {name: float(point[name]) for name in model.profiled}
+    log_prior = sum(float(prior.logpdf(fixed[name])) for name, prior in model.profiled.items())
     return model.concave(case.data, **fixed), log_prior
 
 
@@ -86,7 +86,7 @@ def certified_mode(case: Case) -> Check:
     mode = highest(case.model, case.data, flat=False)
     if mode.rows.has_corners:
         return _certified(mode.checks, _gain(case, mode.rows, mode.peak))
-    if any(mode.params[name] == 0 for name in case.model.given):
+    if any(mode.params[name] == 0 for name in case.model.profiled):
         return _certified(mode.checks, 0.0)  # on the edge the slope need not be 0
     x = case.climbed.unconstrain(mode.params)
     return _certified(mode.checks, describe(case.climbed.constrained_joint, x).distance)

@@ -114,8 +114,8 @@ def save(cards: Iterable[Scorecard], folder: str | Path) -> list[Path]:
     written = []
     for card in cards:
         path = Path(folder, f"{card.model}.json")
-        held = asdict(card) | {"checks": [asdict(check) | {"value": _written(check.value)} for check in card.checks]}
-        document = json.dumps(held, indent=1, allow_nan=False)
+        entries = asdict(card) | {"checks": [asdict(check) | {"value": _written(check.value)} for check in card.checks]}
+        document = json.dumps(entries, indent=1, allow_nan=False)
         write_text(f"{document}\n", path, overwrite=True)
         written.append(path)
     return written
@@ -130,13 +130,17 @@ def load(name: str) -> Scorecard:
     """Read the stored card of a model; raise `InputError` if it has none."""
     path = folder_of(zoo.find(name)) / f"{name}.json"
     try:
-        held = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(
             f"{name} has no stored scorecard", "unknown_name", hint=f"`bayeszoo check {name}` runs its checks now"
         ) from None
-    checks = tuple(Check(**entry | {"value": entry["value"] and float(entry["value"])}) for entry in held.pop("checks"))
-    return Scorecard(**held | {"cases": tuple(held["cases"]), "checks": checks, "made_by": tuple(held["made_by"])})
+    checks = tuple(
+        Check(**entry | {"value": entry["value"] and float(entry["value"])}) for entry in document.pop("checks")
+    )
+    return Scorecard(
+        **document | {"cases": tuple(document["cases"]), "checks": checks, "made_by": tuple(document["made_by"])}
+    )
 
 
 def is_current(card: Scorecard) -> bool:

@@ -82,7 +82,7 @@ class Normal(Prior):
         """Draw the number."""
         return rng.normal(self.mean, self.sd)
 
-    def given(self, precision: np.ndarray, weighted: np.ndarray) -> tuple[Any, Any]:
+    def posterior(self, precision: np.ndarray, weighted: np.ndarray) -> tuple[Any, Any]:
         """Return mean and sd given Gaussian estimates, from the sums of their precisions and of precision times y.
 
         The posterior is Gaussian: Bishop, PRML, 2.3.6.

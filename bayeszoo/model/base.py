@@ -165,13 +165,19 @@ class Model(ABC):
     @classmethod
     def weak(cls, data: Arrays) -> Self:
         """Weakly informative priors, scaled to the data where the model has a scale; by default the textbook's."""
-        return cls()
+        model = cls()
+        return model.replaced(**model.weak_fields(data))
+
+    def weak_fields(self, data: Arrays) -> Fields:
+        """Return weakly informative values of the fields that depend on others, such as the number of components."""
+        return {}
 
     @classmethod
-    def weak_given(cls, data: Arrays, given: Mapping[str, object]) -> Self:
-        """Return a model with some fields given and weakly informative values of the others."""
+    def weak_with(cls, data: Arrays, fields: Mapping[str, object]) -> Self:
+        """Return a model with these fields, and weakly informative values of the others."""
         weak = cls.weak(data)
-        model = weak.replaced(**given)
+        model = weak.replaced(**fields)
+        model = model.replaced(**{**model.weak_fields(data), **fields})
         return model.labelled(data) if weak.labels else model
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
@@ -302,7 +308,7 @@ def _plain(value: object) -> Any:
 
 
 def chosen_by_data(model: Model, chosen: Collection[str]) -> bool:
-    """Say whether `weak_given` changed the prior: a prior field that was not chosen differs from its default."""
+    """Say whether `weak_with` changed the prior: a prior field that was not chosen differs from its default."""
     defaults = fields_of(type(model)())  # == of dataclasses fails between a tuple and a number
     not_chosen = {*chosen, *(name for name, field in hyperparameters(model).items() if field.whole)}
     return any(value != defaults.get(name) for name, value in fields_of(model).items() if name not in not_chosen)

@@ -249,11 +249,11 @@ def _score(fit: Fit) -> list[str | float | None]:
 
 def draw_residuals(frame: pd.DataFrame) -> Block:
     """Draw the residuals of a fit; the caption says how many rows are withheld, and why."""
-    held = int(frame["basis"].isin((WITHHELD, TOO_FAR)).sum())
+    withheld = int(frame["basis"].isin((WITHHELD, TOO_FAR)).sum())
     why = f"k-hat above {GOOD_K_HAT}, where a mean may still be estimated, but a PIT may be far off"
     why = frame.attrs.get("judged", why)
-    if held == len(frame):
-        return Skipped("residuals", f"withheld of all {held} rows: {why}")
+    if withheld == len(frame):
+        return Skipped("residuals", f"withheld of all {withheld} rows: {why}")
     caption = "Each row against its prediction: normal scores, residuals, and probability integral transforms (PIT)."
-    caption += f" Withheld of {held} of {len(frame)} rows: {why}." if held else ""
+    caption += f" Withheld of {withheld} of {len(frame)} rows: {why}." if withheld else ""
     return picture(partial(plot_residuals, frame), "residuals", caption, wide=True)

@@ -95,9 +95,9 @@ def _picture(make: Callable[[], object], alt: str) -> str:
 def _by_group(tree: xr.DataTree) -> str:
     """Show fits by group: withheld numbers, the estimates, the contrasts of the groups, and a picture of both."""
     frame = contrasts(tree)
-    held = _lines(f"withheld: {line}" for line in frame.attrs["withheld"])
+    withheld = _lines(f"withheld: {line}" for line in frame.attrs["withheld"])
     tables = f"{_table(*estimates_by_group(tree))}{_table(*contrast_rows(frame))}"
-    return held + tables + _picture(partial(plot_groups, tree), f"estimates by {tree.attrs['by']}")
+    return withheld + tables + _picture(partial(plot_groups, tree), f"estimates by {tree.attrs['by']}")
 
 
 def view(tree: xr.DataTree) -> View:

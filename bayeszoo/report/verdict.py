@@ -57,9 +57,9 @@ def verdict(name: str, document: Document) -> Verdict:
         return Verdict(name, "withheld", f"not to be trusted ({document['status']})", _why_not(document))
     headline, words = _WORDS[document["kind"]](document)
     state = "ok" if document["kind"] in ("exact", "sampled") else "approximate"
-    if held := document["facts"].get("components_withheld"):
+    if withheld := document["facts"].get("components_withheld"):
         state, headline = "approximate", f"{headline}, but not on single components"
-        words += f" Single components are withheld: {held}."
+        words += f" Single components are withheld: {withheld}."
     total = len(document["gate"]["checks"])
     if document["status"] == "caution":
         return Verdict(name, "caution", "to be read with caution", f"{_why_not(document)} {words}")

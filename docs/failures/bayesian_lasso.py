@@ -13,7 +13,7 @@ import bayeszoo as bz
 
 Lasso = bz.find("bayesian_lasso")
 data = bz.example(Lasso, "diabetes")
-model = Lasso.weak_given(data, {"b": 10.0, "sigma": 54.0})
+model = Lasso.weak_with(data, {"b": 10.0, "sigma": 54.0})
 fits = [bz.fit(model, data, method, seed=1) for method in ("map", "nuts")]
 table = bz.compare(fits).pivot(index="parameter", columns="fit", values=["mean", "sd", "p_positive", "p_positive_mcse"])
 zero = table[table["mean", "map"] == 0].dropna(axis=1)

@@ -15,7 +15,7 @@ import bayeszoo as bz
 
 Mixture = bz.find("gaussian_mixture")
 speeds = bz.example(Mixture, "galaxies")
-for method, model in (("mle", Mixture(K=5)), ("map", Mixture.weak_given(speeds, {"K": 5}))):
+for method, model in (("mle", Mixture(K=5)), ("map", Mixture.weak_with(speeds, {"K": 5}))):
     facts = json.loads(bz.fit(model, speeds, method, seed=1).attrs["facts"])
     heights = [round(one, 2) for one in facts["maxima"][:3]]
     refused = f"{facts['degenerate']} of {facts['restarts']} climbs degenerate"

@@ -15,7 +15,7 @@ import bayeszoo as bz
 
 Chain = bz.find("hmm_gaussian")
 flow = bz.example(Chain, "nile")
-for method, model in (("mle", Chain(K=4)), ("map", Chain.weak_given(flow, {"K": 4}))):
+for method, model in (("mle", Chain(K=4)), ("map", Chain.weak_with(flow, {"K": 4}))):
     facts = json.loads(bz.fit(model, flow, method, seed=1).attrs["facts"])
     print(f"{method}: {facts['degenerate']} of {facts['restarts']} climbs degenerate, best {facts['maxima'][0]:.2f}")
     assert (facts["degenerate"] > 0) == (method == "mle")

@@ -19,7 +19,7 @@ drift = np.random.default_rng(0).poisson(np.linspace(5, 40, 160))
 chosen = {}
 for rows in (40, 160):
     some = bz.read(Chain, drift[:: 160 // rows][:rows] if rows == 160 else drift[:40])
-    table = bz.select(bz.components(Chain.weak_given(some, {"K": 1}), (1, 2, 3, 4)), some, loo=False).set_index("model")
+    table = bz.select(bz.components(Chain.weak_with(some, {"K": 1}), (1, 2, 3, 4)), some, loo=False).set_index("model")
     chosen[rows] = table["bic"].idxmin()
     print(f"{rows} rows: BIC chooses {chosen[rows]}")
 

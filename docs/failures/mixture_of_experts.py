@@ -25,7 +25,7 @@ except bz.NumericalError as error:
 
 steep, lines = [], []
 for tau in (5.0, 25.0):
-    tree = bz.fit(Experts.weak_given(rows, {"tau": tau}), rows, "map", seed=1)
+    tree = bz.fit(Experts.weak_with(rows, {"tau": tau}), rows, "map", seed=1)
     gate, w = (tree["posterior"][name].to_numpy()[0, 0] for name in ("gate", "w"))
     steep.append(np.ptp(gate[1]))
     lines.append(np.sort(w[:, 1]))

@@ -21,7 +21,7 @@ whole = Y[~np.isnan(Y).any(axis=1)]
 names, explained = ["Ozone", "Solar.R", "Wind", "Temp"], {}
 for what, rows in (("as they are", whole), ("divided by their sd", whole / whole.std(axis=0))):
     data = bz.read(Ppca, rows)
-    at = bz.fit(Ppca.weak_given(data, {"q": 1}), data, "mle", seed=1)["posterior"].isel(chain=0, draw=0)
+    at = bz.fit(Ppca.weak_with(data, {"q": 1}), data, "mle", seed=1)["posterior"].isel(chain=0, draw=0)
     signal = np.square(at["loadings"].to_numpy()).sum(axis=1)
     explained[what] = signal / (signal + at["variance"].item())
     print(what, dict(zip(names, explained[what].round(3).tolist(), strict=True)))

@@ -17,7 +17,7 @@ Ridge = bz.find("ridge")
 temperature = np.array([10.0, 15.0, 18.0, 21.0, 25.0, 30.0, 32.0])
 table = {"ozone": [12.0, 20, 21, 30, 41, 60, 62], "celsius": temperature, "fahrenheit": 32 + 1.8 * temperature}
 data = bz.read(Ridge, table, target="ozone")
-model = Ridge.weak_given(data, {"sigma": 4.0})
+model = Ridge.weak_with(data, {"sigma": 4.0})
 tree = bz.fit(model, data, "exact", seed=1)
 print(bz.compare([tree])[["parameter", "mean", "sd"]].round(3).to_string(index=False))
 print(bz.identified(model, data).round(3).to_string())

@@ -222,20 +222,20 @@ def assignments(
     means of batches of draws. Raises `NumericalError` if the probabilities of a row are not finite.
     """
     chains, draws = shape_of(params)
-    held, squares, origin, batches = np.empty(0), np.zeros(1), np.zeros(1), draws
+    sums, squares, origin, batches = np.empty(0), np.zeros(1), np.zeros(1), draws
     for block, values in in_chunks(model, flat(params), data, function):
         if not block.start:
             batches, origin = _batches(chains, draws, values[0].size), values[0]
-            held = np.zeros((chains * batches, *values.shape[1:]))
+            sums = np.zeros((chains * batches, *values.shape[1:]))
         batch = np.arange(block.start, block.stop) * batches // draws
         starts = np.flatnonzero(np.diff(batch, prepend=-1))
-        held[batch[starts]] += np.add.reduceat(values, starts, axis=0)
+        sums[batch[starts]] += np.add.reduceat(values, starts, axis=0)
         squares = squares + np.sum(np.square(values - origin), axis=0)
-    held *= batches / draws
-    of_chains = held.reshape(chains, batches, *held.shape[1:])
-    if held.ndim == 3:
+    sums *= batches / draws
+    of_chains = sums.reshape(chains, batches, *sums.shape[1:])
+    if sums.ndim == 3:
         return Assignments.of_draws(of_chains, draws // batches)
-    mean, mcse = held.mean(axis=0), diagnostics.mcse(of_chains)
+    mean, mcse = sums.mean(axis=0), diagnostics.mcse(of_chains)
     total = chains * draws
     variance = (squares / total - np.square(mean - origin)) * (total / (total - 1) if total > 1 else np.nan)
     return Latents(mean, np.sqrt(np.maximum(variance, 0.0)), mcse, np.ones(len(mean), dtype=bool))

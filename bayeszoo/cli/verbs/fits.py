@@ -157,7 +157,7 @@ def compare_command(
     /,
     *,
     methods: str | None = None,
-    held: HeldOut = NOT_HELD_OUT,
+    held_out: HeldOut = NOT_HELD_OUT,
     seed: opt.DrawnSeed = None,
     report: Path | None = None,
     plot: Path | None = None,
@@ -181,24 +181,24 @@ def compare_command(
     model = zoo.find(name)
     chosen = named_methods(model, methods)
     shown.probe(plot)
-    if held.is_asked:
+    if held_out.is_asked:
         refuse_pictures(report, plot)
         named = None if methods is None else chosen
-        return compare_held_out(model, table.read(model, data), held, named, prior, seed, shown)
+        return compare_held_out(model, table.read(model, data), held_out, named, prior, seed, shown)
     if report is not None:
         probe(report, shown.overwrite)
     if plot is not None and all(METHODS[method].kind == "point estimate" for method in chosen):
         raise InputError("a point estimate has no density to draw", "no_draws", hint="name a method that draws as well")
     rows = table.read(model, data)
     prior_model = prior.model(model, rows)
-    if held.clusters:
+    if held_out.clusters:
         require_components(prior_model, rows)
     results = fit_each(prior_model, rows, chosen, seed, terminal.TerminalReporter())
     fits = [Fit(result) for result in results if not isinstance(result, Withheld)]
     for each in fits:
         each.tree.attrs |= {"command": terminal.typed(data, report, plot), "prior": prior.prior}
     frame = compare(results)
-    clusters = beside_clusters(prior_model, rows, fits, seed) if held.clusters else {}
+    clusters = beside_clusters(prior_model, rows, fits, seed) if held_out.clusters else {}
 
     def whole(written: saved.Written) -> Document:
         withheld = [asdict(result) for result in results if isinstance(result, Withheld)]

@@ -127,9 +127,9 @@ def document_completion(
     integrated out, and p(word | topics of the seen words) = sum_k phi_kw (n_k + alpha_k) / (n + sum alpha) is averaged,
     which is exact in the limit of many sweeps.
     """
-    seen, held = split_words(data, 0.5, rng)
+    seen, held_out = split_words(data, 0.5, rng)
     bounds, term = _words(seen)
-    limits = np.searchsorted(held["doc"], np.arange(len(bounds)))
+    limits = np.searchsorted(held_out["doc"], np.arange(len(bounds)))
     tables = topics.reshape(-1, *topics.shape[-2:]).mT
     chains = CHAINS if len(tables) == 1 else 1
     length = sweeps if chains > 1 else max(1, -(-CHAINS * sweeps // len(tables)))
@@ -137,14 +137,14 @@ def document_completion(
 
     def probabilities(d: int) -> np.ndarray:
         """Return the probability of each held-out word of a document, of shape (chain, draw, cells)."""
-        shown, scored, p = term[bounds[d] : bounds[d + 1]], held["term"][limits[d] : limits[d + 1]], []
+        shown, scored, p = term[bounds[d] : bounds[d + 1]], held_out["term"][limits[d] : limits[d + 1]], []
         for table in by_chain:
             counts = loops.topic_counts(np.ascontiguousarray(table[shown]), alpha, tune, length, rng)
             p.append((counts + alpha) @ table[scored].T / (len(shown) + alpha.sum()))
         return np.array(p) if chains > 1 else np.mean(p, axis=1).reshape(*topics.shape[:-2], -1)
 
-    words = np.bincount(held["doc"], held["counts"], minlength=len(bounds) - 1).astype(np.int64)
-    return _log_of_each(probabilities, held["counts"], limits, words)
+    words = np.bincount(held_out["doc"], held_out["counts"], minlength=len(bounds) - 1).astype(np.int64)
+    return _log_of_each(probabilities, held_out["counts"], limits, words)
 
 
 def fold_in(
@@ -252,11 +252,11 @@ def split_words(data: Arrays, share: float, rng: np.random.Generator) -> tuple[A
         if (total := int(counts.sum())) > 1:
             size = min(max(round(share * total), 1), total - 1)
             out[start:end] = rng.multivariate_hypergeometric(counts, size, method="marginals")
-    kept, held = (
+    kept, held_out = (
         {**data, "counts": counts[counts > 0], **{name: data[name][counts > 0] for name in ("doc", "term")}}
         for counts in (data["counts"] - out, out)
     )
-    return kept, held
+    return kept, held_out
 
 
 def coherence(topics: np.ndarray, data: Arrays, top: int) -> np.ndarray:

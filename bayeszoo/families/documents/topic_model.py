@@ -109,7 +109,7 @@ class TopicFactors:
         return Dirichlets.of(self.documents, np.ascontiguousarray(self.words.T))
 
     @classmethod
-    def given(cls, stats: TopicCounts, prior: Dirichlets) -> Self:
+    def posterior(cls, stats: TopicCounts, prior: Dirichlets) -> Self:
         """Return the posterior given expected counts."""
         posterior = prior.updated(stats.several)
         words = np.ascontiguousarray(posterior.topics.alpha.T)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from dataclasses import replace
 from functools import reduce
 from operator import add
 from typing import Any
@@ -47,16 +45,11 @@ class Experts(NormalInverseGamma, HiddenComponents, Observable, family=True):
     @classmethod
     def weak(cls, data: Arrays) -> Any:
         """Standardize; prior sd of weights ten noise sd, noise variances about the outcome's divided by K squared."""
-        return cls.weak_given(data, {})
+        return super().weak(data).labelled(data)
 
-    @classmethod
-    def weak_given(cls, data: Arrays, given: Mapping[str, object]) -> Any:
-        """Return a model with the fields ``given``, and the others weakly informative for its K."""
-        rows = data if given.get("intercept", True) is not False else cls.mirrored(data)
-        chosen = cls(**given)  # type: ignore[arg-type]
-        b0 = 0.5 * cls.outcome_sd(rows) ** 2 / chosen.K**2
-        weak = {"V0": 100.0, "a0": 1.5, "b0": b0, **cls.standardized(rows)}
-        return replace(chosen, **{name: value for name, value in weak.items() if name not in given}).labelled(data)
+    def weak_fields(self, data: Arrays) -> dict[str, Any]:
+        """Return the fields of the prior, scaled to the data."""
+        return {"V0": 100.0, "a0": 1.5, "b0": 0.5 * self.outcome_sd(data) ** 2 / self.K**2, **self.standardized(data)}
 
     def coords(self, data: Arrays) -> Coords:
         """Return the names of the terms, and the numbers of the regressions."""

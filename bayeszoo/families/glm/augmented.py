@@ -226,7 +226,7 @@ class Augmented(LogConcave, EM, Variational, Gibbs, family=True):
     augmentation: ClassVar[Augmentation]
 
     @abstractmethod
-    def concave(self, data: Arrays, **given: float) -> LinkedRows:
+    def concave(self, data: Arrays, **profiled: float) -> LinkedRows:
         """Return the log likelihood of the rows in units of the prior."""
 
     def _expected(self, rows: LinkedRows, u: np.ndarray, variance: np.ndarray | float) -> tuple[Parabola, np.ndarray]:

@@ -138,7 +138,7 @@ class RandomIntercepts(LinkedTerms, Conditional, LogConcave, family=True):
         return {"w": Normal(0.0, 1.0), "sd": HalfNormal(self.t0)}
 
     @property
-    def given(self) -> dict[str, Prior]:
+    def profiled(self) -> dict[str, Prior]:
         """The prior of sd; given sd the log joint density is concave in the weights."""
         return {"sd": self.outer_priors["sd"]}
 
@@ -147,17 +147,17 @@ class RandomIntercepts(LinkedTerms, Conditional, LogConcave, family=True):
         assert data is not None
         mean, sd = self.prior(data)
         of_weights = sum_over(scipy.stats.norm.logpdf(outer["w"], mean, sd), 1)
-        return of_weights + self.given["sd"].logpdf(outer["sd"])
+        return of_weights + self.profiled["sd"].logpdf(outer["sd"])
 
     def drawn_outer(self, rng: np.random.Generator, data: Arrays | None = None) -> dict[str, Any]:
         """Draw weights and sd from their prior."""
         assert data is not None
-        return {"w": rng.normal(*self.prior(data)), "sd": self.given["sd"].rvs(rng)}
+        return {"w": rng.normal(*self.prior(data)), "sd": self.profiled["sd"].rvs(rng)}
 
     def declared_outer(self, data: Arrays | None = None) -> dict[str, Any]:
         """Declare sd, and the weights in coordinates in which their posterior is about standard normal."""
         assert data is not None
-        return {"w": self.declared_weights(data), "sd": in_pymc.declared(self.given["sd"], "sd")}
+        return {"w": self.declared_weights(data), "sd": in_pymc.declared(self.profiled["sd"], "sd")}
 
     def outer_guess(self, data: Arrays) -> dict[str, tuple[Any, Any]]:
         """Guess sd as the best of a few values, and the weights by their mode given it."""
@@ -168,7 +168,7 @@ class RandomIntercepts(LinkedTerms, Conditional, LogConcave, family=True):
     def _tried(self, data: Arrays) -> tuple[float, MarginalRows]:
         """Return the best of a few values of sd by Laplace's evidence, and the rows given it."""
         candidates = [(spread, self.concave(data, sd=spread)) for spread in TRIED]
-        return max(candidates, key=lambda pair: pair[1].laplace_evidence() + float(self.given["sd"].logpdf(pair[0])))
+        return max(candidates, key=lambda pair: pair[1].laplace_evidence() + float(self.profiled["sd"].logpdf(pair[0])))
 
     def laplace_solution(self, data: Arrays) -> Solution:
         """Return the Gaussian at the mode of the weights given the best of a few values of sd."""
@@ -193,10 +193,10 @@ class RandomIntercepts(LinkedTerms, Conditional, LogConcave, family=True):
         design: np.ndarray = self._kept["design"]
         return design
 
-    def concave(self, data: Arrays, **given: float) -> MarginalRows:
+    def concave(self, data: Arrays, **profiled: float) -> MarginalRows:
         """Return the log likelihood of the rows given sd, intercepts integrated out, in units of the prior."""
         rows = self.linked(self.link, data)
-        return MarginalRows(**vars(rows), spread=given["sd"], groups=self.sorted_rows(data))
+        return MarginalRows(**vars(rows), spread=profiled["sd"], groups=self.sorted_rows(data))
 
     def profile_runs_away(self, is_above: bool) -> str:
         """Say that sd runs to infinity."""

@@ -132,7 +132,7 @@ class GeneralizedLinear(LinkedTerms, LogConcave, family=True):
         """Return each row's mean for one trial, or an exposure of 1; weights (..., T) give (..., rows)."""
         return self.link.mean(self.predictor(params, data))
 
-    def concave(self, data: Arrays, **given: float) -> LinkedRows:
+    def concave(self, data: Arrays, **profiled: float) -> LinkedRows:
         """Return the log likelihood of the rows in units of the prior."""
         return self.linked(self.link, data)
 

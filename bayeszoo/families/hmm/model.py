@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
 from functools import cached_property, partial
 from typing import Any, ClassVar, Self
 
@@ -37,7 +36,7 @@ from bayeszoo.families.hmm.tables import (
 )
 from bayeszoo.families.mixtures.base import spread_out
 from bayeszoo.families.statistics.assignments import log_evidence_of
-from bayeszoo.foundation.named import Arrays, Coords, Fields, Params
+from bayeszoo.foundation.named import Arrays, Coords, Params
 from bayeszoo.model.capabilities import Enumerable, Symmetric
 from bayeszoo.model.capabilities.conjugate import ConjugateSteps
 from bayeszoo.model.capabilities.steps import Expectation
@@ -83,21 +82,6 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
             object.__setattr__(self, name, known_table(getattr(self, name), name, self.K))
         for name, numbers in known_numbers({name: getattr(self, name) for name in self.emitted}, self.K).items():
             object.__setattr__(self, name, numbers)
-
-    @classmethod
-    def weak(cls, data: Arrays) -> Self:
-        """Return weakly informative priors, scaled to the data if these have a scale."""
-        return cls.weak_given(data, {})
-
-    @classmethod
-    def weak_given(cls, data: Arrays, given: Mapping[str, object]) -> Self:
-        """Return a model with the fields ``given``, and the others weakly informative for its K."""
-        model = cls(**given)
-        return model.replaced(**{**model.weak_fields(data), **given})
-
-    def weak_fields(self, data: Arrays) -> Fields:
-        """Return the weakly informative fields that differ from the textbook's."""
-        return {}
 
     @property
     def known_emitted(self) -> dict[str, np.ndarray]:

@@ -84,7 +84,7 @@ class LatentFunction(Augmented, WithCovariance, OverByDraws, family=True):
         """Return the labels of the rows from which all other rows follow."""
         return {"place": self.names_of_rows(data)[self.root(data).taken]}
 
-    def concave(self, data: Arrays, **given: float) -> FunctionRows:
+    def concave(self, data: Arrays, **profiled: float) -> FunctionRows:
         """Return the log likelihood of the rows in units of the prior."""
         design = self.amplitude * self.root(data).factor
         count = design.shape[1]

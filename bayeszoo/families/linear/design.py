@@ -94,15 +94,14 @@ class LinearTerms(LinearPredictor, family=True):
         return {"center": plain(center), "scale": plain(scale)}
 
     @classmethod
-    def weak_given(cls, data: Arrays, given: Mapping[str, object]) -> Any:
-        """Return a model with the fields ``given``, and the others weakly informative.
+    def weak_with(cls, data: Arrays, fields: Mapping[str, object]) -> Any:
+        """Return a model with these fields, and weakly informative values of the others.
 
         Without an intercept, features and outcome are centred at 0: the fields are those of data that hold each row
         with both signs, whose means are 0.
         """
-        if given.get("intercept", True) is not False:
-            return super().weak_given(data, given)
-        return super().weak_given(cls.mirrored(data), given)
+        rows = data if fields.get("intercept", True) is not False else cls.mirrored(data)
+        return super().weak_with(rows, fields)
 
     @classmethod
     def mirrored(cls, data: Arrays) -> Arrays:

@@ -98,15 +98,15 @@ class Concentration:
         """Return the density on the grid; raise `NumericalError` if it is too coarse."""
         grid = Grid([self._rule], heights)
         if not grid.error <= MAX_ERROR:
-            what = f"the integral over alpha ~ {self.prior} depends on its points: use --method gibbs"
-            raise NumericalError(what, "not_converged")
+            problem = f"the integral over alpha ~ {self.prior} depends on its points: use --method gibbs"
+            raise NumericalError(problem, "not_converged")
         return grid
 
     @cached_property
     def _grids(self) -> dict[Sizes, Grid]:
         return {}
 
-    def given(self, sizes: Sizes) -> Grid:
+    def of_clusters(self, sizes: Sizes) -> Grid:
         """Return the density of alpha's coordinate given clusters of these sizes, which integrates to theirs."""
         if sizes not in self._grids:
             self._grids[sizes] = self._grid(self._heights(self._rule.points, sizes))
@@ -114,7 +114,7 @@ class Concentration:
 
     def on_sticks(self, counts: np.ndarray) -> Grid:
         """Return the density of alpha's coordinate given the rows on each stick, (K,), which integrates to theirs."""
-        of_none = self.given(())
+        of_none = self.of_clusters(())
         ratios = dirichlet.log_dirichlet_ratio(equal_breaks(self.alphas, self.sticks), _ended_and_passed(counts))
         return self._grid(of_none.log_density + ratios.sum(axis=-1))
 
@@ -125,7 +125,7 @@ class Concentration:
 
     def mixed(self, probabilities: Mapping[Sizes, float]) -> OuterMarginal:
         """Return the posterior of alpha, from the probabilities of the sizes of clusters."""
-        parts = [self.given(sizes).log_density - self.given(sizes).log_integral for sizes in probabilities]
+        parts = [self.of_clusters(sizes).log_density - self.of_clusters(sizes).log_integral for sizes in probabilities]
         shares = np.array([*probabilities.values()])[:, None]
         return self.marginal(Grid([self._rule], scipy.special.logsumexp(parts, axis=0, b=shares)))
 
@@ -147,7 +147,7 @@ class Concentration:
 
     def labels(self, sizes: Sizes, rng: np.random.Generator) -> Labels:
         """Return the law of the sticks of clusters, at a value of alpha drawn from the points given their sizes."""
-        return self._sticks[rng.choice(len(self.alphas), p=self.given(sizes).mass)].labels(sizes)
+        return self._sticks[rng.choice(len(self.alphas), p=self.of_clusters(sizes).mass)].labels(sizes)
 
     def posterior(self, counts: np.ndarray) -> Posterior:
         """Return the joint posterior of alpha and the weights given the rows on each stick, (K,)."""

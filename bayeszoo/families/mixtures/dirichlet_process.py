@@ -98,8 +98,8 @@ class DirichletProcessMixture(GaussianMixtureModel, Collapsed, family=True):
 
     def occupied(self, q: Factors[MixturePrior]) -> int:
         """Return the number of sticks with an expected number of rows of at least one under q(z)."""
-        held = q.q.weights.alpha - q.prior.weights.alpha
-        return int(np.sum(held >= 1))
+        rows = q.q.weights.alpha - q.prior.weights.alpha
+        return int(np.sum(rows >= 1))
 
     def log_partitions(self, partitions: np.ndarray, data: Arrays) -> np.ndarray:
         """Return log p(y, partition), summed over the sticks of its clusters, (M,)."""
@@ -119,10 +119,10 @@ class DirichletProcessMixture(GaussianMixtureModel, Collapsed, family=True):
     def remarks(self, stats: Statistics, data: Arrays) -> tuple[str, ...]:
         """State the truncation error, and that the number of clusters estimates no true number."""
         error, enough = truncation_error(self.alpha, self.K, rows := len(data["Y"])), sticks_for(self.alpha, rows)
-        held = f"{self.K} sticks stand for infinitely many: the law of the rows is off by at most {error:.1g}"
+        truncation = f"{self.K} sticks stand for infinitely many: the law of the rows is off by at most {error:.1g}"
         if error > MAX_ERROR:
-            held += f"; --set K={enough} takes it below {MAX_ERROR:g}"
-        return (held, "the number of clusters grows with the rows: it estimates no true number of groups")
+            truncation += f"; --set K={enough} takes it below {MAX_ERROR:g}"
+        return (truncation, "the number of clusters grows with the rows: it estimates no true number of groups")
 
 
 class SplitMergeChain(MixtureChain):

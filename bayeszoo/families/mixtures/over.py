@@ -101,7 +101,7 @@ class OverProcess(OverDrawn, Enumerable, Variational, PriorDensity, Observable, 
     def log_partitions(self, partitions: np.ndarray, data: Arrays) -> np.ndarray:
         """Return log p(y, partition), alpha integrated out too, (M,)."""
         of_alpha, law = self._concentration(data), self.base.prior(data).law
-        return log_partitions(law, partitions, data, lambda sizes: of_alpha.given(sizes).log_integral)
+        return log_partitions(law, partitions, data, lambda sizes: of_alpha.of_clusters(sizes).log_integral)
 
     def with_labels(self, partition: np.ndarray, data: Arrays, rng: np.random.Generator) -> np.ndarray:
         """Draw the stick of each cluster of a partition."""
@@ -181,11 +181,11 @@ class OverProcess(OverDrawn, Enumerable, Variational, PriorDensity, Observable, 
         drawn = np.random.default_rng(0)
         alpha = float(np.quantile([self.priors["alpha"].rvs(drawn) for _ in range(_DRAWN)], HIGH))
         error = truncation_error(alpha, self.K, len(data["Y"]))
-        held = f"{self.K} sticks stand for infinitely many: at alpha {alpha:.3g}, the {HIGH:.0%} quantile of its "
-        held += f"prior, the distribution of the rows is off by at most {error:.1g}"
+        truncation = f"{self.K} sticks stand for infinitely many: at alpha {alpha:.3g}, the {HIGH:.0%} quantile of its "
+        truncation += f"prior, the distribution of the rows is off by at most {error:.1g}"
         if error > MAX_ERROR:
-            held += f"; a model with K={sticks_for(alpha, len(data['Y']))} takes it below {MAX_ERROR:g}"
-        return (held, *self.base.remarks(stats, data)[1:])
+            truncation += f"; a model with K={sticks_for(alpha, len(data['Y']))} takes it below {MAX_ERROR:g}"
+        return (truncation, *self.base.remarks(stats, data)[1:])
 
     # Rows, given the parameters
 

@@ -82,11 +82,11 @@ class OfPlaces(AtPlaces, family=True):
         return {**super().standardized(data), **({} if len(data["feature"]) > 1 else {"scale": 1.0})}
 
     @classmethod
-    def weak_given(cls, data: Arrays, given: Mapping[str, object]) -> Any:
-        """Return a model with fields ``given``, the others weakly informative; random walks start at the minimum."""
-        if "brownian" in str(given.get("kernel", "")) and len(data["X"]):
-            given = {"center": plain(np.min(data["X"], axis=0)), **given}
-        return super().weak_given(data, given)
+    def weak_with(cls, data: Arrays, fields: Mapping[str, object]) -> Any:
+        """Return a model with these fields, the others weakly informative; random walks start at the minimum."""
+        if "brownian" in str(fields.get("kernel", "")) and len(data["X"]):
+            fields = {"center": plain(np.min(data["X"], axis=0)), **fields}
+        return super().weak_with(data, fields)
 
     def extent(self, data: Arrays) -> float:
         """Return the extent of the places, in units of ``scale``."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import lazy_loader
 import numpy as np
@@ -79,21 +79,6 @@ class LinearGaussianModel(SeriesOfParts, family=True):
     def sizes(self, data: Arrays) -> dict[str, int]:
         """Return the lengths of the axes of fields."""
         return {**super().sizes(data), "state": len(self.C), "state_2": len(self.C)}
-
-    @classmethod
-    def weak(cls, data: Arrays) -> Self:
-        """Return weakly informative priors, scaled to the data."""
-        return cls.weak_given(data, {})
-
-    @classmethod
-    def weak_given(cls, data: Arrays, given: Mapping[str, Any]) -> Self:
-        """Return a model with the fields ``given``, and the others weakly informative for its matrices."""
-        model = cls(**{name: given[name] for name in ("A", "C", "Q") if name in given})
-        return model.replaced(**{**model.weak_fields(data), **given})
-
-    def weak_fields(self, data: Arrays) -> dict[str, Any]:
-        """Return the fields of the prior, scaled to the data."""
-        return {}
 
     @property
     def known_sds(self) -> dict[str, np.ndarray]:

@@ -255,26 +255,26 @@ class Conditional(Model, family=True):
 class LogConcave(Model, family=True):
     """The log joint density is concave, under a Gaussian prior: its mode is unique, and Newton's method finds it.
 
-    One or two weights ``w`` are integrated over by quadrature, which gives exact answers. If the density is
-    concave only ``given`` a positive number, MAP and MLE are the maximum of its profile: Newton's method at each value
-    of the number.
+    One or two weights ``w`` are integrated over by quadrature, which gives exact answers. If the density is concave
+    only given a positive parameter, that parameter is ``profiled``: MAP and MLE are the maximum of its profile, by
+    Newton's method at each of its values.
     """
 
     integrated: ClassVar[bool] = True
     """Whether the parameters are weights ``w``, integrated over by quadrature if they are few."""
     profile_grid: ClassVar[np.ndarray] = np.logspace(-4, 8, 49)
-    """Values of ``given`` between which the maximum is searched, ascending: the density is constant beyond them.
-    If the first is 0, the number may be 0."""
+    """Values of the profiled parameter between which the maximum is searched, ascending: beyond them the density is
+    constant. If the first is 0, the parameter may be 0."""
 
     @property
-    def given(self) -> Mapping[str, Prior]:
+    def profiled(self) -> Mapping[str, Prior]:
         """The positive parameter given which the log joint is concave in the others, and its prior; none by default."""
         return {}
 
     @abstractmethod
-    def concave(self, data: Arrays, **given: float) -> ConcaveLikelihood:
+    def concave(self, data: Arrays, **profiled: float) -> ConcaveLikelihood:
         """Return the log likelihood in coordinates that are independent and N(0, 1) a priori."""
 
     def profile_runs_away(self, is_above: bool) -> str:
         """Say in one line why the profile has no maximum inside the grid: it rises to its upper or lower end."""
-        return f"no mode: the density rises as {', '.join(self.given)} runs to {'infinity' if is_above else '0'}"
+        return f"no mode: the density rises as {', '.join(self.profiled)} runs to {'infinity' if is_above else '0'}"

@@ -68,7 +68,7 @@ def predicts_by_points(model: type[Model]) -> bool:
 
 def is_log_concave(model: Model) -> TypeGuard[LogConcave]:
     """Say whether the log joint density is concave in all parameters, without ``given``."""
-    return isinstance(model, LogConcave) and not model.given
+    return isinstance(model, LogConcave) and not model.profiled
 
 
 def is_exact(model: type[Model]) -> bool:

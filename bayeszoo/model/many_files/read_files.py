@@ -22,8 +22,8 @@ from bayeszoo.foundation.named import Options
 from bayeszoo.foundation.process.progress import Reporter
 from bayeszoo.model.base import Model
 from bayeszoo.model.many_files.files import merged_notes, paths_of
-from bayeszoo.model.many_files.held import Facts, held_rows
-from bayeszoo.model.many_files.rows import FileRows, Held, additive
+from bayeszoo.model.many_files.rows import FileRows, StoredRows, additive
+from bayeszoo.model.many_files.stored import Facts, stored_rows
 
 SAMPLE = 10_000
 """Most rows of the sample from which climbs start, and by which maxima are told apart."""
@@ -88,12 +88,12 @@ def read_files(
     if not_by_file := [name for name in _OF_ALL_ROWS if str(options.get(name)) not in ("None", "False")]:
         raise InputError(f"--{not_by_file[0]} needs all rows together", "needs_rows", hint="leave it out")
     paths = paths_of(source) or [os.path.abspath(source)]
-    held, files = held_rows(instance, paths, options, client, reporter or Reporter())
-    return _together(instance, source, held, files, options)
+    stored, files = stored_rows(instance, paths, options, client, reporter or Reporter())
+    return _together(instance, source, stored, files, options)
 
 
 def _together(
-    model: Model, source: str | os.PathLike[str], held: Held, files: Sequence[Facts], options: Options
+    model: Model, source: str | os.PathLike[str], stored: StoredRows, files: Sequence[Facts], options: Options
 ) -> FileRows:
     """Check that the files are parts of one table, and describe it."""
     inputs, first = model.inputs, files[0]
@@ -102,7 +102,7 @@ def _together(
     _refuse_cut(inputs, files)
     like = replace(first.like, arrays={**first.like, **_names_of_rows(inputs, files)})
     drawn, ends = _drawn(files), np.cumsum([file.rows for file in files])
-    sample, rows, count = _sample(model, like, held, files, drawn), int(ends[-1]), len(files)
+    sample, rows, count = _sample(model, like, stored, files, drawn), int(ends[-1]), len(files)
     summary = f"{rows} rows in {count} file{'s' * (count > 1)}, each kept where it was read"
     if sample.rows < rows:
         summary += f"; climbs start from a sample of {sample.rows}"
@@ -119,7 +119,7 @@ def _together(
         (*merged_notes([file.notes for file in files], "in each file: " * (count > 1)), summary),
         reading=reading_of(inputs, source, options, files=count, **_kept(like)),
         sample=sample,
-        held=held,
+        stored=stored,
         drawn=drawn,
         ends=ends,
     )
@@ -185,14 +185,14 @@ def _lengths(file: Facts) -> np.ndarray:
     return np.ones(file.rows, dtype=np.int64) if file.lengths is None else file.lengths
 
 
-def _sample(model: Model, like: Data, held: Held, files: Sequence[Facts], drawn: np.ndarray) -> Data:
+def _sample(model: Model, like: Data, stored: StoredRows, files: Sequence[Facts], drawn: np.ndarray) -> Data:
     """Return the sampled rows."""
     inputs, ends = model.inputs, np.cumsum([len(_lengths(file)) for file in files])
     chosen = np.split(drawn, np.searchsorted(drawn, ends[:-1]))
     places = [units - first for units, first in zip(chosen, [0, *ends[:-1]], strict=True)]
     if (names := inputs.row_names) is not None:
         like = replace(like, arrays={**like, names: like[names][drawn]})
-    return _joined(inputs, like, held.each(_chosen_rows, model, places))
+    return _joined(inputs, like, stored.each(_chosen_rows, model, places))
 
 
 def _chosen_rows(model: Model, chosen: np.ndarray, data: Data) -> dict[str, np.ndarray]:

@@ -29,7 +29,7 @@ METHODS = ("em", "vb", "map", "mle")
 """Methods that take rows in files."""
 
 
-class Held(Protocol):
+class StoredRows(Protocol):
     """The rows of files, on this machine or on others."""
 
     def each(self, step: Step, model: Model, ats: Iterable[object]) -> list[Any]:
@@ -44,7 +44,7 @@ class FileRows(Accumulated):
     """
 
     sample: Data  # a random sample of rows of all files, or all rows if few; sequences are drawn whole
-    held: Held
+    stored: StoredRows
     drawn: np.ndarray  # numbers of the rows, or sequences, in the sample
     ends: np.ndarray  # cumulative numbers of rows at the end of each file
 
@@ -104,7 +104,7 @@ def some_of(data: object) -> Any:
 def of_each(step: Step, model: Model, point: object, data: object) -> list[Any]:
     """Return the results of a step: one for data in memory, or one for each file in the order of their names."""
     return (
-        data.held.each(step, model, _at_files(model, point, data))
+        data.stored.each(step, model, _at_files(model, point, data))
         if isinstance(data, FileRows)
         else [step(model, point, data)]
     )

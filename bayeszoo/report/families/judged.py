@@ -21,5 +21,5 @@ def about_judged(frame: pd.DataFrame) -> list[str]:
 def most_probable(levels: Sequence[str], values: np.ndarray, top: np.ndarray) -> str:
     """Return the top levels, and the number of withheld ones, which may be more probable."""
     shown = ", ".join(levels[j] for j in top if not np.isnan(values[j]))
-    held = int(np.isnan(values).sum())
-    return f"{shown}{f' ({held} withheld)' * bool(held)}"
+    withheld = int(np.isnan(values).sum())
+    return f"{shown}{f' ({withheld} withheld)' * bool(withheld)}"

@@ -127,7 +127,7 @@ def bootstrap_mle(
     if draws < FEWEST_DRAWS:
         raise InputError(f"draws must be >= {FEWEST_DRAWS}, got {shown(draws)}", "out_of_range")
     rows = read(kind, data, **options) if data is not None else example(kind)
-    instance: Any = model.weak_given(rows, {}) if isinstance(model, type) else model
+    instance: Any = model.weak_with(rows, {}) if isinstance(model, type) else model
     single, weights = kind.inputs.observations(rows.arrays)
     count = int(weights.sum())
     if count > MOST_OBSERVATIONS:

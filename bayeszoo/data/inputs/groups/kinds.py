@@ -56,8 +56,10 @@ class Groups(Inputs):
 
     def _as_in(self, like: Arrays | None, table: Table, options: Options) -> Options:
         """Add the columns of the fit to the options, where rows to be predicted have them too."""
-        held = {name: role if role in self.options else "column" for role, name in getattr(like, "columns", {}).items()}
-        present = {option: name for name, option in held.items() if name in table.columns}
+        options_of = {
+            name: role if role in self.options else "column" for role, name in getattr(like, "columns", {}).items()
+        }
+        present = {option: name for name, option in options_of.items() if name in table.columns}
         of_trials, of_counts = {"column", "positive"} & options.keys(), {SUCCESSES, TRIALS} & options.keys()
         other_form = {SUCCESSES, TRIALS} if of_trials else {"column"} if of_counts else set[str]()
         return {option: name for option, name in present.items() if option not in other_form} | options
@@ -131,9 +133,9 @@ class GroupMeans(Groups, Measured):
         error = request.options.get(SE, SE)
         if error not in request.table.columns and SE not in request.options:
             return self._of_rows(request)
-        errors, held = request.table[error], {error: "the standard errors"}
-        naming = named_by(request, held)
-        outcome = self._outcome(request, held | naming.taken)
+        errors, contents = request.table[error], {error: "the standard errors"}
+        naming = named_by(request, contents)
+        outcome = self._outcome(request, contents | naming.taken)
         numbers = [*map(to_reals, outcome.values()), to_positive(errors)]
         columns = {**outcome, SE: errors}
         rows = grouped(request, naming, [*columns.values()], numbers)
@@ -294,9 +296,9 @@ class GroupEvents(Groups):
     def _read(self, request: Request) -> Parsed:
         exposure = request.options.get(EXPOSURE, EXPOSURE if EXPOSURE in request.table.columns else None)
         exposures = {} if exposure is None else {EXPOSURE: request.table[exposure]}
-        held = {column.name: "the exposure" for column in exposures.values()}
-        naming = named_by(request, held)
-        outcome = self._outcome(request, held | naming.taken)
+        contents = {column.name: "the exposure" for column in exposures.values()}
+        naming = named_by(request, contents)
+        outcome = self._outcome(request, contents | naming.taken)
         columns = {**outcome, **exposures}
         numbers = [*map(to_counts, outcome.values()), *map(to_positive, exposures.values())]
         rows = grouped(request, naming, list(columns.values()), numbers)

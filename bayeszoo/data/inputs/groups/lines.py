@@ -92,14 +92,14 @@ class GroupRows(Measured):
 
     def _read(self, request: Request) -> Parsed:
         naming = require_named(request, f"name the column of the group of each row with --{GROUP}")
-        held = dict(naming.taken)
+        contents = dict(naming.taken)
         columns: dict[str, Column] = {}
         feature_is_said = FEATURE in request.options or self.feature in request.table.columns
         if not request.new or OUTCOME in request.options or self.name in request.table.columns:
             later = {request.options.get(FEATURE, self.feature): "the feature"} if feature_is_said else {}
-            columns[self.name] = _chosen(request, OUTCOME, self.name, held | later)
-            held[columns[self.name].name] = "the outcome"
-        columns[FEATURE] = _chosen(request, FEATURE, self.feature, held)
+            columns[self.name] = _chosen(request, OUTCOME, self.name, contents | later)
+            contents[columns[self.name].name] = "the outcome"
+        columns[FEATURE] = _chosen(request, FEATURE, self.feature, contents)
         rows = grouped(request, naming, list(columns.values()), list(map(to_reals, columns.values())))
         names = (self.name, self.feature) if self.name in columns else (self.feature,)
         arrays = {**dict(zip(names, rows.values, strict=True)), CODE: rows.codes, GROUP: label_array(rows.groups)}
@@ -133,16 +133,16 @@ def _named(column: Column | None) -> dict[str, Column]:
     return {} if column is None else {GROUP: column}
 
 
-def _chosen(request: Request, role: str, name: str, held: Mapping[str, str]) -> Column:
+def _chosen(request: Request, role: str, name: str, contents: Mapping[str, str]) -> Column:
     """Return the column of a role: the requested one, else the column `name`, else the only remaining one."""
     table, asked = request.table, request.options.get(role)
-    if asked is not None and asked in held:
+    if asked is not None and asked in contents:
         raise InputError(
-            f"column {shown(asked)} cannot hold both the {role} and {held[asked]}", "duplicate_name", column=asked
+            f"column {shown(asked)} cannot hold both the {role} and {contents[asked]}", "duplicate_name", column=asked
         )
-    if asked is not None or (name in table.columns and name not in held):
+    if asked is not None or (name in table.columns and name not in contents):
         return table[asked or name]
-    remaining = [label for label in table.columns if label not in held]
+    remaining = [label for label in table.columns if label not in contents]
     if len(remaining) == 1:
         return table[remaining[0]]
     hint = f"name the column of the {role} with --{_OPTIONS[role]}"

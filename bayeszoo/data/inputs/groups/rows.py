@@ -95,21 +95,21 @@ class Rows(NamedTuple):
         return (f"the rows of each group are added up: {self.counted}",)
 
 
-def named_by(request: Request, held: Mapping[str, str]) -> Naming:
+def named_by(request: Request, contents: Mapping[str, str]) -> Naming:
     """Return the column that names the groups: by its option, by its name, or the first column of text.
 
-    ``held`` gives the content of other columns.
+    ``contents`` describes other columns.
     """
     table, name = request.table, request.options.get(GROUP)
-    if name is None and GROUP in table.columns and GROUP not in held:
+    if name is None and GROUP in table.columns and GROUP not in contents:
         name = GROUP
-    if name is not None and name in held:
+    if name is not None and name in contents:
         raise InputError(
-            f"column {shown(name)} cannot hold both {_NAMES} and {held[name]}", "duplicate_name", column=name
+            f"column {shown(name)} cannot hold both {_NAMES} and {contents[name]}", "duplicate_name", column=name
         )
     if name is not None:
         return Naming(table[name], is_said=True)
-    others = (column for label, column in table.columns.items() if label not in held)
+    others = (column for label, column in table.columns.items() if label not in contents)
     return Naming(next(filter(names_groups, others), None))
 
 

@@ -39,13 +39,13 @@ def run(problem: Problem, flat: bool) -> Outcome:
     with problem.clock.phase("run"):
         mode = highest(model, problem.data, flat)
         likelihood = float(mode.rows.values(mode.peak.x[None])[0])
-        log_prior = float(mode.rows.log_prior(mode.params)) + _log_prior_of_given(model, mode.params)
+        log_prior = float(mode.rows.log_prior(mode.params)) + _log_prior_of_profiled(model, mode.params)
     slope = float(np.max(np.abs(mode.peak.there.gradient), initial=0.0))
     facts = {"mode_space": SPACE, "log_likelihood": likelihood, "log_joint": likelihood + log_prior}
-    facts |= {"at_edge": at_edge} if (at_edge := [name for name in model.given if mode.params[name] == 0]) else {}
+    facts |= {"at_edge": at_edge} if (at_edge := [name for name in model.profiled if mode.params[name] == 0]) else {}
     draws = {name: np.asarray(value)[None, None] for name, value in mode.params.items()}
-    sampler = "profile by Newton's method" if model.given else mode.peak.method
-    trace = {} if model.given else {"objective": mode.peak.trace}
+    sampler = "profile by Newton's method" if model.profiled else mode.peak.method
+    trace = {} if model.profiled else {"objective": mode.peak.trace}
     return Outcome(draws, sampler, mode.checks, {**facts, "gradient_norm": slope}, optimization=trace)
 
 
@@ -66,7 +66,7 @@ def highest(model: LogConcave, data: Arrays, flat: bool) -> Mode:
     NumericalError
         When there is no highest point, or more than one.
     """
-    if model.given:
+    if model.profiled:
         return _Profile(model, data, flat).mode()
     rows = _bounded(model.concave(data), flat)
     peak = rows.highest(flat)
@@ -81,8 +81,8 @@ def _bounded(rows: ConcaveLikelihood, flat: bool) -> ConcaveLikelihood:
     return rows
 
 
-def _log_prior_of_given(model: LogConcave, params: Params) -> float:
-    return sum(float(prior.logpdf(params[name])) for name, prior in model.given.items())
+def _log_prior_of_profiled(model: LogConcave, params: Params) -> float:
+    return sum(float(prior.logpdf(params[name])) for name, prior in model.profiled.items())
 
 
 class _Profile:
@@ -90,7 +90,7 @@ class _Profile:
 
     def __init__(self, model: LogConcave, data: Arrays, flat: bool) -> None:
         self._data, self._model, self._flat = data, model, flat
-        (self._name,) = model.given
+        (self._name,) = model.profiled
         self._start = _bounded(self.rows(0.0), flat).start()
 
     def rows(self, place: float) -> ConcaveLikelihood:
@@ -106,7 +106,7 @@ class _Profile:
 
     def height(self, place: float) -> float:
         """Return the height of the maximum."""
-        log_prior = 0.0 if self._flat else _log_prior_of_given(self._model, {self._name: np.exp(place)})
+        log_prior = 0.0 if self._flat else _log_prior_of_profiled(self._model, {self._name: np.exp(place)})
         return self.peak(place).there.value + log_prior
 
     def mode(self) -> Mode:

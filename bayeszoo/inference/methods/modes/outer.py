@@ -65,7 +65,7 @@ def run(problem: Problem, flat: bool) -> Outcome:
         slope = places.slope(flat)
         climbs = [_climbed(height, start, places.bounds, slope) for start in places.starts()]
         far = _Far(places, Surface(_about_guess(model, problem.data), problem.data, flat))
-        place, lines = far.held(max(climbs, key=height))
+        place, lines = far.highest(max(climbs, key=height))
         _refuse_runaway(places, place)
         checks = [
             *_checks_of_height(places, height, place),
@@ -220,7 +220,7 @@ class _Far:
     places: _Places
     surface: Surface
 
-    def held(self, place: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    def highest(self, place: np.ndarray) -> tuple[np.ndarray, list[str]]:
         """Return the highest place after looking far out, and for each parameter without a maximum the reason.
 
         A mode may lie on an edge, so that only sides without an end are looked at. A parameter that matters on neither

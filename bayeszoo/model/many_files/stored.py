@@ -1,4 +1,4 @@
-"""Holders of the rows of files: this machine, or the workers of a Dask cluster."""
+"""Rows of files in memory: on this machine, or in the workers of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bayeszoo.model.base import Model
 from bayeszoo.model.find import Reference
 from bayeszoo.model.many_files import cluster
 from bayeszoo.model.many_files.files import naming
-from bayeszoo.model.many_files.rows import Held, Step
+from bayeszoo.model.many_files.rows import Step, StoredRows
 from bayeszoo.model.parts.chunks import none_of
 
 _HOW = ("delimiter", "decimal", "encoding", "header")
@@ -76,7 +76,9 @@ class LocalRows:
         self._parts = parts
 
     @classmethod
-    def read(cls, model: Model, paths: Sequence[str], options: Options, reporter: Reporter) -> tuple[Held, list[Facts]]:
+    def read(
+        cls, model: Model, paths: Sequence[str], options: Options, reporter: Reporter
+    ) -> tuple[StoredRows, list[Facts]]:
         """Read the files one after the other."""
         parts = []
         for done, path in enumerate(paths, start=1):
@@ -98,14 +100,14 @@ class ClusterRows:
     @classmethod
     def read(
         cls, client: Any, model: Model, paths: Sequence[str], options: Options, reporter: Reporter
-    ) -> tuple[Held, list[Facts]]:
+    ) -> tuple[StoredRows, list[Facts]]:
         """Let the workers read the files; the futures of this object keep the rows there."""
         reference = Reference.of(model)
-        held = cls(client, paths, [client.submit(_part, reference, path, options, pure=False) for path in paths])
-        futures = held._submitted(_facts_of, model, [None] * len(paths))
+        rows = cls(client, paths, [client.submit(_part, reference, path, options, pure=False) for path in paths])
+        futures = rows._submitted(_facts_of, model, [None] * len(paths))
         for done, _ in enumerate(cluster.as_completed(futures), start=1):
             reporter.progress("files", done, len(paths))
-        return held, held._results(futures)
+        return rows, rows._results(futures)
 
     def each(self, step: Step, model: Model, ats: Iterable[Any]) -> list[Any]:
         """Return the result of a step for each file."""
@@ -123,10 +125,10 @@ class ClusterRows:
         return [cluster.result(future, path) for future, path in zip(futures, self._paths, strict=True)]
 
 
-def held_rows(
+def stored_rows(
     model: Model, paths: Sequence[str], options: Options, client: Any, reporter: Reporter
-) -> tuple[Held, list[Facts]]:
-    """Read files on this machine, or by a cluster's workers; return the holder of their rows, and facts about them."""
+) -> tuple[StoredRows, list[Facts]]:
+    """Read files on this machine, or by a cluster's workers; return their rows, and facts about them."""
     if client is None:
         return LocalRows.read(model, paths, options, reporter)
     return ClusterRows.read(cluster.waiting(client), model, paths, options, reporter)
