@@ -10,8 +10,7 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -23,21 +22,49 @@ from bayeszoo.errors import InputError
 if TYPE_CHECKING:
     import xarray as xr
 
-type Check = Callable[[Any], bool]
+type Schema = Any
+"""A type; a tuple of words, of which the value is one; a pattern of the whole text; a list of the schema of its items;
+a mapping of a schema of keys to one of values; a mapping of names to schemas, where "?" marks names that may be missing;
+or a function that says whether a value is valid."""
 
 LARGEST = 2**23
 """Most characters of an attribute: ten times the labels of a hundred thousand columns or groups."""
 _LONGEST_LINE, _LONGEST_COMMAND = 10_000, 100_000
 _MOST_DIGITS = 2**63
 _DEEPEST = 12
+_LABEL, _DIGEST = re.compile(f"(?s:.{{0,{_LONGEST_LINE}}})"), re.compile("[0-9a-f]{64}")
 KINDS = ("exact", "sampled", "approximate", "point estimate")
 VERDICTS = ("ok", "caution", "failed")
 STATUSES = (*VERDICTS, "interrupted", "not converged")
-_NO_NUMBERS = (None, "inf", "-inf")
 
 
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
+def _fits(schema: Schema, value: Any) -> bool:
+    """Say whether a value is valid under a `Schema`."""
+    match schema:
+        case type():
+            return isinstance(value, schema)
+        case tuple():
+            return isinstance(value, str) and value in schema
+        case re.Pattern():
+            return isinstance(value, str) and schema.fullmatch(value) is not None
+        case list():
+            return isinstance(value, list) and all(_fits(schema[0], entry) for entry in value)
+        case dict():
+            return isinstance(value, dict) and _fits_mapping(schema, value)
+    return bool(schema(value))
+
+
+def _fits_mapping(schema: dict[Any, Schema], value: dict[Any, Any]) -> bool:
+    if isinstance(next(iter(schema)), str):
+        names = {key.removesuffix("?"): key for key in schema}
+        return all(_fits(schema[key], value[name]) if name in value else key != name for name, key in names.items())
+    ((of_keys, of_values),) = schema.items()
+    return all(_fits(of_keys, key) and _fits(of_values, entry) for key, entry in value.items())
+
+
+def _json(schema: Schema) -> Schema:
+    """Return the schema of text that is the JSON of a value."""
+    return lambda text: _fits(schema, _loaded(text))
 
 
 def _is_line(value: object) -> bool:
@@ -50,21 +77,17 @@ def _is_file_name(value: object) -> bool:
     return isinstance(value, str) and _is_line(re.sub("[\udc80-\udcff]", "", value))
 
 
-def _is_label(value: object) -> bool:
-    return isinstance(value, str) and len(value) <= _LONGEST_LINE
-
-
-def _is_digest(value: object) -> bool:
-    return isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None
-
-
 def _is_name(value: object) -> bool:
     return isinstance(value, str) and value.isidentifier() and len(value) <= 200
 
 
-def _is_whole(value: int) -> bool:
+def _is_whole(value: Any) -> bool:
     is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     return is_whole and bool(0 <= value < _MOST_DIGITS)
+
+
+def _is_float(value: object) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
 def _is_number(value: Any) -> bool:
@@ -74,11 +97,7 @@ def _is_number(value: Any) -> bool:
 
 def _is_figure(value: object) -> bool:
     """Say whether a value is a number as `dumps` writes it, with a word or null for non-finite ones."""
-    return _is_number(value) or (not isinstance(value, list | dict) and value in _NO_NUMBERS)
-
-
-def _is_float(value: object) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    return value is None or value in ("inf", "-inf") or _is_number(value)
 
 
 def _is_plain(value: object, depth: int = _DEEPEST) -> bool:
@@ -89,39 +108,18 @@ def _is_plain(value: object, depth: int = _DEEPEST) -> bool:
     return value is None or isinstance(value, str | bool) or _is_number(value)
 
 
-def _is_one_of(values: Iterable[str], value: object) -> bool:
-    return isinstance(value, str) and value in values
-
-
-def _list_of(check: Check, value: object) -> bool:
-    return isinstance(value, list) and all(map(check, value))
-
-
-def _mapping_of(check_key: Check, check: Check, value: object) -> bool:
-    return isinstance(value, dict) and all(map(check_key, value)) and all(map(check, value.values()))
-
-
-def _has(required: Mapping[str, Check], optional: Mapping[str, Check], value: object) -> bool:
-    """Say whether a mapping has all required keys, and valid values."""
-    return (
-        isinstance(value, dict)
-        and required.keys() <= value.keys()
-        and all(check(value[name]) for name, check in {**required, **optional}.items() if name in value)
-    )
-
-
-_texts, _lines, _figures = partial(_list_of, _is_text), partial(_list_of, _is_line), partial(_list_of, _is_figure)
-_arguments = partial(_mapping_of, _is_name, _is_plain)
+def _is_command(value: object) -> bool:
+    """Say whether a text is the words of a command, which pages show for typing it again."""
+    try:
+        words = shlex.split(value) if isinstance(value, str) and len(value) <= _LONGEST_COMMAND else []
+        return bool(words) and words[0].replace("-", "").isalpha()
+    except ValueError:
+        return False
 
 
 def _is_check(value: Any) -> bool:
-    required: dict[str, Check] = {
-        "passed": lambda passed: isinstance(passed, bool),
-        "value": _is_figure,
-        "limit": _is_label,
-    }
-    verdict = partial(_is_one_of, VERDICTS)
-    if not _has(required, {"verdict": verdict, "caveat": _is_label}, value):
+    schema = {"passed": bool, "value": _is_figure, "limit": _LABEL, "verdict?": VERDICTS, "caveat?": _LABEL}
+    if not _fits(schema, value):
         return False
     worst = "ok" if value["passed"] else "caution" if value.get("caveat") else "failed"
     return value.get("verdict", worst) == worst
@@ -129,42 +127,26 @@ def _is_check(value: Any) -> bool:
 
 def _is_gate(value: Any) -> bool:
     """Say whether a gate is complete, and its verdict that of its checks."""
-    checks = partial(_mapping_of, _is_label, _is_check)
-    if not _has({"checks": checks}, {"verdict": partial(_is_one_of, VERDICTS)}, value):
+    if not _fits({"checks": {_LABEL: _is_check}, "verdict?": VERDICTS}, value):
         return False
     verdicts = {"ok" if check["passed"] else check.get("verdict", "failed") for check in value["checks"].values()}
     worst = max(verdicts or {"failed"}, key=VERDICTS.index)
     return value.get("verdict", worst) == worst and value.get("passed", worst == "ok") is (worst == "ok")
 
 
-_FACTS: dict[str, Check] = {
-    **dict.fromkeys(
-        [
-            "log_evidence",
-            "log_evidence_mcse",
-            "elbo",
-            "elbo_se",
-            "importance_evidence",
-            "importance_evidence_se",
-            "k_hat",
-            "mean_gap",
-            "sd_ratio_least",
-            "sd_ratio_most",
-            "quantile_gap",
-            "live_probability",
-            "live_mcse",
-        ],
-        _is_figure,
-    ),
-    **dict.fromkeys(["log_likelihood", "log_joint", "highest_degenerate"], _is_figure),
-    **dict.fromkeys(["restarts", "abandoned", "given_up", "reached_the_best", "degenerate", "thin", "live"], _is_whole),
-    **dict.fromkeys(
-        ["components_withheld", "derived_withheld", "k_hat_withheld", "draws_withheld", "live_withheld"], _is_label
-    ),
-    "measured_against": _is_label,
-    **dict.fromkeys(["withheld", "parameters_withheld"], _texts),
-    **dict.fromkeys(["mode_space", "estimate", "labelled", "numbered_as", "degenerate_because"], _is_label),
-    **dict.fromkeys(["maxima", "label_stability"], _figures),
+def _each(names: str, schema: Schema) -> dict[str, Schema]:
+    return dict.fromkeys(names.split(), schema)
+
+
+_FACTS = {
+    **_each("log_evidence? log_evidence_mcse? elbo? elbo_se? importance_evidence? importance_evidence_se?", _is_figure),
+    **_each("k_hat? mean_gap? sd_ratio_least? sd_ratio_most? quantile_gap? live_probability? live_mcse?", _is_figure),
+    **_each("log_likelihood? log_joint? highest_degenerate?", _is_figure),
+    **_each("restarts? abandoned? given_up? reached_the_best? degenerate? thin? live?", _is_whole),
+    **_each("components_withheld? derived_withheld? k_hat_withheld? draws_withheld? live_withheld?", _LABEL),
+    **_each("measured_against? mode_space? estimate? labelled? numbered_as? degenerate_because?", _LABEL),
+    **_each("withheld? parameters_withheld?", [str]),
+    **_each("maxima? label_stability?", [_is_figure]),
 }
 _TOGETHER = {
     "restarts": ("maxima", "reached_the_best"),
@@ -177,124 +159,106 @@ _TOGETHER = {
 
 
 def _are_facts(value: object) -> bool:
-    return _mapping_of(_is_label, _is_plain, value) and _has({}, _FACTS, value)
+    return _fits({_LABEL: _is_plain}, value) and _fits(_FACTS, value)
+
+
+def _is_object(value: object) -> bool:
+    return isinstance(value, dict) and _is_plain(value)
+
+
+_CODING = {
+    "features": [str],
+    "interactions": [_is_plain],
+    "formula?": str,
+    "state?": _is_object,
+    "categories?": {str: [_is_plain]},
+    **_each("levels terms? variables?", {str: [str]}),
+}
+"""The coding of features; its formula is checked when it is read."""
 
 
 def _is_coding(value: Any) -> bool:
-    """Say whether a mapping describes the coding of features; the formula is checked when it is read."""
-    levels = partial(_mapping_of, _is_text, _texts)
-    required: dict[str, Check] = {
-        "features": _texts,
-        "levels": levels,
-        "interactions": lambda interactions: _list_of(_is_plain, interactions),
-    }
-    of_formula: dict[str, Check] = {
-        "formula": _is_text,
-        "state": lambda state: isinstance(state, dict) and _is_plain(state),
-    }
-    of_formula |= {"categories": partial(_mapping_of, _is_text, partial(_list_of, _is_plain))}
-    of_formula |= {"terms": levels, "variables": levels}
-    return _has(required, of_formula, value) and value.keys() <= required.keys() | of_formula.keys()
+    return _fits(_CODING, value) and value.keys() <= {name.removesuffix("?") for name in _CODING}
 
 
-def _is_times(value: object) -> bool:
-    return _has({"column": _is_text, "values": _texts}, {}, value)
-
-
-_READING: dict[str, Check] = {
-    "from": partial(_is_one_of, ("example", "file", "memory")),
-    "options": _arguments,
-    "inputs": _is_text,
-    "rows": _is_whole,
-    "files": _is_plain,
-    "outcomes": lambda value: _texts(value) and len(value) == 2,
-    "scales": partial(_mapping_of, _is_text, lambda value: _is_number(value) and value > 0),
-    "coding": _is_coding,
-    "lags": _is_plain,
-    "times": _is_times,
-    "sequences": _texts,
+_READING = {
+    "from?": ("example", "file", "memory"),
+    "options?": {_is_name: _is_plain},
+    "inputs?": str,
+    "rows?": _is_whole,
+    "outcomes?": lambda value: _fits([str], value) and len(value) == 2,
+    "scales?": {str: lambda value: _is_number(value) and value > 0},
+    "coding?": _is_coding,
+    "times?": {"column": str, "values": [str]},
+    "sequences?": [str],
+    **_each("files? lags?", _is_plain),
 }
 
 
 def _is_reading(value: object) -> bool:
-    return value is None or (
-        _mapping_of(_is_line, lambda item: _is_plain(item, 2 * _DEEPEST), value) and _has({}, _READING, value)
-    )
+    is_plain = {_is_line: lambda item: _is_plain(item, 2 * _DEEPEST)}
+    return value is None or (_fits(is_plain, value) and _fits(_READING, value))
 
 
-def _is_command(value: str) -> bool:
-    """Say whether a text is the words of a command, which pages show for typing it again."""
-    try:
-        words = shlex.split(value) if _is_text(value) and len(value) <= _LONGEST_COMMAND else []
-        return bool(words) and words[0].replace("-", "").isalpha()
-    except ValueError:
-        return False
+_ARRAYS = (
+    {"labels": [str]},
+    {"type": re.compile(r"[<>|=]?[biufU]\d{1,5}"), "shape": [lambda size: _is_whole(size) and size < LARGEST]},
+)
+"""Arrays without rows: labels, or type and shape."""
 
 
 def _is_array_of_rows(value: object) -> bool:
-    """Say whether a mapping describes an array without rows: its labels, or its type and shape."""
-    if _has({"labels": _texts}, {}, value):
-        return True
-    sizes = partial(_list_of, lambda size: _is_whole(size) and size < LARGEST)
-    return _has(
-        {"type": lambda code: re.fullmatch(r"[<>|=]?[biufU]\d{1,5}", str(code)) is not None, "shape": sizes}, {}, value
-    )
+    return any(_fits(schema, value) for schema in _ARRAYS)
 
 
-_PLAIN: dict[str, Check] = {
-    "model": _is_line,
-    "method": _is_line,
-    "kind": partial(_is_one_of, KINDS),
-    "sampler": _is_line,
-    "status": partial(_is_one_of, STATUSES),
-    "data_digest": _is_digest,
-    "data_source": _is_line,
-    "data_rows": _is_whole,
+_FIT = {
+    **_each("model method sampler data_source created_at declared_from prior?", _is_line),
+    **_each("data_rows seed", _is_whole),
+    **_each("data_digest statistics_digest?", _DIGEST),
+    **_each("by? group?", _LABEL),
+    "kind": KINDS,
+    "status": STATUSES,
+    "data_from?": ("rows", "statistics", "incomplete rows"),
+    "command?": _is_command,
+    **_each("fields options", _json({_is_name: _is_plain})),
+    "versions": _json({_is_line: _is_line}),
+    "seconds": _json({_is_line: lambda value: _is_number(value) and value >= 0}),
+    "gate": _json(_is_gate),
+    "facts": _json(_are_facts),
+    **_each("notes data_names?", _json([str])),
+    "columns": _json({str: str}),
+    "reading?": _json(_is_reading),
+    "data_arrays?": _json({str: _is_array_of_rows}),
+    "model_file?": _json({"file": _is_file_name, "kind": _is_name, "digest": _DIGEST}),
+}
+_GROUPS = {
+    **_each("model method", _is_line),
+    "kind": KINDS,
     "seed": _is_whole,
-    "created_at": _is_line,
-    "declared_from": _is_line,
-}
-_PLAIN_IF_ANY: dict[str, Check] = {
-    "data_from": partial(_is_one_of, ("rows", "statistics", "incomplete rows")),
-    "statistics_digest": _is_digest,
-    "command": _is_command,
-    "prior": _is_line,
-    "by": _is_label,
-    "group": _is_label,
-}
-_JSON: dict[str, Check] = {
-    "fields": _arguments,
-    "options": _arguments,
-    "versions": partial(_mapping_of, _is_line, _is_line),
-    "seconds": partial(_mapping_of, _is_line, lambda value: _is_number(value) and value >= 0),
-    "gate": _is_gate,
-    "facts": _are_facts,
-    "notes": _texts,
-    "columns": partial(_mapping_of, _is_text, _is_text),
-}
-_JSON_IF_ANY: dict[str, Check] = {
-    "reading": _is_reading,
-    "data_names": _texts,
-    "data_arrays": partial(_mapping_of, _is_text, _is_array_of_rows),
-    "model_file": partial(_has, {"file": _is_file_name, "kind": _is_name, "digest": _is_digest}, {}),
-}
-_OF_GROUPS: dict[str, Check] = {
-    "model": _is_line,
-    "method": _is_line,
-    "kind": partial(_is_one_of, KINDS),
-    "seed": _is_whole,
-    "by": _is_label,
+    "by": _LABEL,
+    "groups": _json([str]),
+    "command?": _is_command,
 }
 
 
 def parse(name: str, text: str) -> Any:
     """Return the value of an attribute that is stored as JSON."""
-    if not isinstance(text, str) or len(text) > LARGEST:
+    if (value := _loaded(text)) is _NO_JSON:
         raise _wrong(name, text)
+    return value
+
+
+_NO_JSON = object()
+
+
+def _loaded(text: object) -> Any:
+    """Return the value of a JSON text, or `_NO_JSON`."""
+    if not isinstance(text, str) or len(text) > LARGEST:
+        return _NO_JSON
     try:
         return json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
-        raise _wrong(name, text) from None
+        return _NO_JSON
 
 
 def _refuse_constant(word: str) -> NoReturn:
@@ -308,15 +272,12 @@ def _wrong(name: str, value: object) -> InputError:
 
 def check_fit(tree: xr.DataTree) -> None:
     """Refuse a tree without the attributes of a fit, or with draws that are not numeric."""
-    attrs, reads = tree.attrs, {**_JSON, **_JSON_IF_ANY}
-    _check(attrs, {**_PLAIN, **dict.fromkeys(_JSON, _is_text)}, _PLAIN_IF_ANY)
-    for name in [name for name in reads if name in attrs]:
-        if not reads[name](parse(name, attrs[name])):
-            raise _wrong(name, attrs[name])
+    attrs = tree.attrs
+    _check(attrs, _FIT)
     if attrs.get("data_from") == "statistics":
-        _check(attrs, {"statistics_digest": _is_digest, "data_arrays": _is_text}, {})
+        _check(attrs, {"statistics_digest": _DIGEST, "data_arrays": str})
     if "exact" in tree.children:
-        _check(tree["exact"].attrs, {"log_evidence": _is_float}, {"log_evidence_counts": _is_float})
+        _check(tree["exact"].attrs, {"log_evidence": _is_float, "log_evidence_counts?": _is_float})
     for group in {"exact", "reference"} & tree.children.keys():
         _check_statistics(tree, group)
     for group in {"posterior_predictive", "prior_predictive"} & tree.children.keys():
@@ -379,19 +340,21 @@ def _not_of(group: str) -> InputError:
 
 def check_groups(tree: xr.DataTree, labels: Mapping[str, object]) -> None:
     """Refuse fits by group whose attributes do not match the ``labels`` of the fits."""
-    _check(tree.attrs, {**_OF_GROUPS, "groups": _is_text}, {"command": _is_command})
+    _check(tree.attrs, _GROUPS)
     listed = parse("groups", tree.attrs["groups"])
-    if not (_texts(listed) and sorted(listed) == sorted(labels) and len({*listed}) == len(listed)):
+    if sorted(listed) != sorted(labels) or len({*listed}) != len(listed):
         raise _wrong("groups", tree.attrs["groups"])
 
 
-def _check(attrs: Mapping[object, object], required: Mapping[str, Check], optional: Mapping[str, Check]) -> None:
-    for name, check in {**required, **optional}.items():
-        if name not in attrs and name in required:
+def _check(attrs: Mapping[object, object], schema: Mapping[str, Schema]) -> None:
+    """Refuse attributes that are missing or invalid."""
+    for key, of_value in schema.items():
+        name = key.removesuffix("?")
+        if name not in attrs and key == name:
             raise InputError(
                 f"the fit has no attribute {name!r}", "unknown_name", hint="fit again, or ask who made the file"
             )
-        if name in attrs and not check(_plain(attrs[name])):
+        if name in attrs and not _fits(of_value, _plain(attrs[name])):
             raise _wrong(name, attrs[name])
 
 
