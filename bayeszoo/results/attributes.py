@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 type Schema = Any
 """A type; a tuple of words, of which the value is one; a pattern of the whole text; a list of the schema of its items;
-a mapping of a schema of keys to one of values; a mapping of names to schemas, where "?" marks names that may be missing;
+a mapping of a schema of keys to one of values; a mapping of names to schemas, where "?" marks optional names;
 or a function that says whether a value is valid."""
 
 LARGEST = 2**23
