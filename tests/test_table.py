@@ -9,6 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import xarray as xr
 
 import bayeszoo as bz
 from bayeszoo.data.inputs import Inputs
@@ -161,7 +162,13 @@ def test_parquet(tmp_path):
     assert table.name == "data.parquet"
 
 
+def records(columns):
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
 FRAMES = {"mapping": dict, "pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
+FRAMES |= {"batch": pa.RecordBatch.from_pydict, "xarray": lambda columns: pd.DataFrame(columns).to_xarray()}
+FRAMES |= {"mappings": records, "structured": lambda columns: pd.DataFrame(columns).to_records(index=False)}
 
 
 @by_name("frame", FRAMES)
@@ -169,6 +176,25 @@ def test_frames(frame):
     table = read_table(frame({"y": [0, 1], "s": ["NA", None]}))
     assert table["y"].values.tolist() == [0, 1]
     assert (table["s"].values[0], bool(table["s"].values[1])) == ("NA", False)
+
+
+@by_name("frame", FRAMES)
+def test_names_of_columns_are_kept(frame):
+    """A batch, an array of xarray and a structured array lost them; records were one column."""
+    table = read_table(frame({"b": [1.5, 2.5], "a": [3.5, 4.5]}))
+    assert {name: column.values.tolist() for name, column in table.columns.items()} == {
+        "b": [1.5, 2.5],
+        "a": [3.5, 4.5],
+    }
+
+
+def test_labels_of_an_array_of_xarray_are_names():
+    array = xr.DataArray([[1.5, 3.5], [2.5, 4.5]], dims=("row", "column"))
+    assert [*read_table(array).columns] == ["1", "2"]
+    named = array.assign_coords(column=["b", "a"])
+    assert [*read_table(named).columns] == ["b", "a"]
+    data = bz.read(bz.find("linear_regression"), {"y": [1.0, 2.0], "X": named})
+    assert data["feature"].tolist() == ["b", "a"]
 
 
 SEQUENCES = [[0, 1], range(2), np.array([0, 1]), [[0], [1]], pd.Series([0, 1], name="other")]
@@ -193,6 +219,12 @@ SOURCES = {
     "same name twice": ({1: [0], "1": [1]}, "column name '1' appears twice (columns 1 and 2)"),
     "number": (1, "column 'y' is a int; a sequence of values was expected"),
     "text": ({"y": "01"}, "column 'y' is a str; a sequence of values was expected"),
+    "set": ({1}, "column 'y' is a set; a sequence of values was expected"),
+    "records": ([{"a": 1}, {"b": 1}], "row 2 has other names than row 1; name all in every row"),
+    "lazy": (
+        pl.LazyFrame({"y": [0]}),
+        "a LazyFrame that is not computed yet cannot be read; call its .collect() or .compute()",
+    ),
     "duplicates": (pd.DataFrame([[1, 2]], columns=["a", "a"]), "column name 'a' appears twice (columns 1 and 2)"),
 }
 
@@ -345,3 +377,18 @@ def test_labels_of_an_updated_model_are_required(written):
     path = written("vote\na\nb\na\n", "votes.csv")
     with raises(InputError, "labels_differ", "'b'", "'c'"):
         bz.accumulate(polls, path, 2, categories=["a", "b"])
+
+
+def test_times_that_are_all_missing_are_no_outcomes():
+    """They were read as the whole number that stands for no time, -2**63."""
+    for times in (pd.Series([pd.NaT, pd.NaT]), pd.Series(pd.to_timedelta([None, None]))):
+        with raises(InputError, "dates"):
+            bz.read(bz.find("beta_bernoulli"), times)
+
+
+def test_intervals_are_refused_with_the_way_to_make_them_labels():
+    bins = pd.cut(pd.Series([1.0, 2.0, 3.0]), 2)
+    with raises(InputError, "wrong_type") as caught:
+        bz.read(bz.find("dirichlet_multinomial"), bins)
+    assert ".astype(str)" in caught.value.hint
+    assert len(bz.read(bz.find("dirichlet_multinomial"), bins.astype(str))["category"]) == 2

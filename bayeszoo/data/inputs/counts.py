@@ -130,7 +130,7 @@ def read_outcomes(column: Column, positive: str | None, known: Sequence[str] = (
         pass  # there are no labels
     elif isinstance(column.values, list):
         _refuse_labels(column, column.values, known)
-    elif {*map(type, column.values.tolist())} <= {bool, np.bool_, type(None)}:
+    elif column.values.dtype.kind in "bO" and {*map(type, column.values.tolist())} <= {bool, np.bool_, type(None)}:
         return Outcomes(column.values.astype(np.float64))  # None is NaN
     outcomes = to_numbers(column)
     column.refuse((outcomes != 0) & (outcomes != 1) & ~np.isnan(outcomes), "is neither 0 nor 1", "not_binary")

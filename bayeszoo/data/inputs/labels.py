@@ -6,7 +6,7 @@ import numbers
 import re
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, NamedTuple, Self
@@ -94,7 +94,8 @@ def texts_of(column: Column) -> list[str]:
     allowed = (str, numbers.Real, np.bool_, Decimal)
     other = [row for row, cell in enumerate(cells) if not (cell is None or isinstance(cell, allowed))]
     if other:
-        raise column.error("is neither text nor a number", "wrong_type", other)
+        hint = None if isinstance(cells[other[0]], Sized) else "make them text: .astype(str)"  # as periods or intervals
+        raise column.error("is neither text nor a number", "wrong_type", other, hint)
     return ["" if cell is None else text_of(cell) for cell in cells]
 
 

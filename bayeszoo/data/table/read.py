@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping, Set, ValuesView
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -66,15 +66,24 @@ def _check_decimal(decimal: str) -> None:
 
 
 def _from_memory(source: Any, decimal: str) -> Table:
-    if isinstance(source, Mapping):
-        return _from_mapping(source, decimal)
-    if isinstance(source, list | tuple | range | np.ndarray):
-        return _from_sequence(source, decimal)
-    import narwhals as nw
+    columns = source if isinstance(source, Mapping) else _columns_of_records(source)
+    if columns is not None:
+        return _from_mapping(columns, decimal)
+    return _from_frame("", source, decimal) if is_frame(source) else _from_sequence(source, decimal)
 
-    if nw.dependencies.is_into_dataframe(source):
-        return _from_frame("", source, decimal)
-    return _from_sequence(source, decimal)
+
+def _columns_of_records(source: object) -> dict[Any, Any] | None:
+    """Return the columns of a structured array, or of mappings, one a row; None for other objects."""
+    if isinstance(source, np.ndarray) and source.dtype.names:
+        return {name: source[name] for name in source.dtype.names}
+    if not isinstance(source, list | tuple) or not source or not all(isinstance(row, Mapping) for row in source):
+        return None
+    names = source[0].keys()
+    if other := next((place for place, row in enumerate(source, 1) if row.keys() != names), None):
+        raise InputError(
+            f"row {other} has other names than row 1", "ragged", rows=[other], hint="name all in every row"
+        )
+    return {name: [row[name] for row in source] for name in names}
 
 
 def _from_sequence(source: object, decimal: str, name: str = "y") -> Table:
@@ -85,7 +94,7 @@ def _from_sequence(source: object, decimal: str, name: str = "y") -> Table:
 
 
 def _columns_of(source: object, name: str) -> list[Any]:
-    if isinstance(source, list | tuple) and source and {type(row) for row in source} <= {list, tuple}:
+    if isinstance(source, list | tuple) and source and all(issubclass(kind, list | tuple) for kind in _types(source)):
         widths = {len(row) for row in source}
         if len(widths) > 1:
             raise _ragged(name)
@@ -118,11 +127,28 @@ def different_indexes(source: Mapping[object, object]) -> tuple[str, ...]:
 def _from_frame(name: str, source: Any, decimal: str) -> Table:
     import narwhals as nw
 
+    source = _native(source)
     labels = [str(label) for label in getattr(source, "column_names", source.columns)]
     refuse_duplicates(labels)
     frame = nw.from_native(source, eager_only=True)
     series = dict(zip(labels, frame.iter_columns(), strict=True))
     return Table(name, {label: to_column(label, values, decimal) for label, values in series.items()})
+
+
+def _native(source: Any) -> Any:
+    """Return a frame of pandas, polars, pyarrow or their like, with the names of columns that the object has."""
+    if _is_labelled(source):
+        return source.to_pandas()
+    if type(source).__name__ == "RecordBatch":
+        import pyarrow
+
+        return pyarrow.Table.from_batches([source])
+    return source
+
+
+def _is_labelled(source: Any) -> bool:
+    """Say whether an object is an array of xarray whose second axis has labels."""
+    return type(source).__name__ == "DataArray" and source.ndim == 2 and source.dims[1] in source.coords
 
 
 def _parquet_parts(path: Path, decimal: str, rows: int | None) -> Generator[Table]:
@@ -170,18 +196,28 @@ def _labelled(table: Table, labels: set[str]) -> Table:
 
 
 def is_frame(source: object) -> bool:
-    """Say whether an object is a data frame of pandas, polars, pyarrow or their like."""
-    if not hasattr(source, "columns"):  # before narwhals is imported
+    """Say whether the columns of an object have names: a frame of pandas, polars, pyarrow or their like, or of xarray.
+
+    One that is not computed yet is refused.
+    """
+    if _is_labelled(source):
+        return True
+    if not hasattr(type(source), "columns"):  # before narwhals is imported
         return False
     import narwhals as nw
 
-    return nw.dependencies.is_into_dataframe(source)
+    if nw.dependencies.is_into_dataframe(_native(source)):
+        return True
+    if isinstance(nw.from_native(source, pass_through=True), nw.LazyFrame):
+        problem = f"a {type(source).__name__} that is not computed yet cannot be read"
+        raise InputError(problem, "wrong_type", hint="call its .collect() or .compute()")
+    return False
 
 
 def has_two_dimensions(source: object) -> bool:
     """Say whether an object has rows and columns: a data frame, an array, or a list of sequences."""
     if isinstance(source, list | tuple):
-        return bool(source) and {type(row) for row in source} <= {list, tuple, np.ndarray}
+        return bool(source) and all(issubclass(kind, list | tuple | np.ndarray) for kind in _types(source))
     return getattr(source, "ndim", None) == 2 or is_frame(source)
 
 
@@ -249,7 +285,7 @@ def _array(name: str, values: object) -> np.ndarray:
         raise InputError(
             f"column {shown(name)} is a sparse matrix", "wrong_type", column=name, hint="pass its .toarray()"
         )
-    if isinstance(values, str | bytes | Mapping) or not hasattr(values, "__len__"):
+    if isinstance(values, str | bytes | Mapping | Set | ValuesView) or not hasattr(values, "__len__"):
         kind = type(values).__name__
         raise InputError(
             f"column {shown(name)} is a {kind}; a sequence of values was expected", "wrong_type", column=name
@@ -284,6 +320,10 @@ def _clock(series: Any) -> np.ndarray:
         return np.asarray(local)
     moments = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None).to_numpy()
     return np.array([None if np.isnat(moment) else f"{moment.astype('datetime64[s]')}Z" for moment in moments], object)
+
+
+def _types(values: Iterable[object]) -> set[type]:
+    return set(map(type, values))
 
 
 def _packed(name: str, values: object, dtype: type | None) -> np.ndarray:
