@@ -24,6 +24,14 @@ MAX_DISTANCE = 1e-5
 NEAR = 1e-2
 """Distance to a maximum, in standard deviations, at which rounding may hide the gain of a Newton step."""
 NOT_FINITE = "the log density is not finite at the start: can the model give these data?"
+_STEP = float(np.finfo(np.float64).eps) ** (1 / 3)
+"""Step of a difference, as a share of the width of a function, at which rounding and truncation are alike."""
+_SHARES = 1e-8, 1e-3
+"""Steps as shares of the width, between which neither rounding nor truncation matters."""
+_ASYMMETRY = 1e-6
+"""Asymmetry of a matrix of differences, in units of the curvature, from which rounding is seen in it."""
+_OCTAVES = 25
+"""Powers of four, up and down, among which the width of a coordinate is sought."""
 MOST_COORDINATES = 2000
 """Most coordinates D for which D x D matrices are used."""
 
@@ -95,7 +103,7 @@ def _newton_step(gradient: Gradient, mode: Mode, bounds: Bounds, steps: object) 
     except (np.linalg.LinAlgError, NumericalError):
         return None
     fall = mode.value - moved.value
-    if fall <= 1e-12 * abs(mode.value) and moved.gradient_norm < mode.gradient_norm:
+    if fall <= 1e-12 * abs(mode.value) and moved.distance < mode.distance:  # which has no units, unlike the slope
         return moved
     is_nearer = mode.distance < NEAR and moved.distance < mode.distance / 2
     return moved if is_nearer and fall <= _rounding(gradient, mode.x, step) else None
@@ -122,15 +130,59 @@ def describe(gradient: Gradient, x: np.ndarray, trace: Sequence[float] = (), ste
 
 
 def curvature(gradient: Gradient, x: np.ndarray, steps: Any = None) -> np.ndarray:
-    """Return the negative Hessian of a log density at x, shape (D, D), from central differences of its gradient."""
-    steps = 6e-6 * np.maximum(1.0, np.abs(x)) if steps is None else np.broadcast_to(steps, x.shape)
-    rows = [
-        (gradient(x - h)[1] - gradient(x + h)[1]) / (2 * step) for h, step in zip(np.diag(steps), steps, strict=True)
-    ]
-    hessian = np.array(rows)
+    """Return the negative Hessian of a log density at x, shape (D, D), from central differences of its gradient.
+
+    By default steps are `_STEP` times the size of a coordinate, or 1; where that is no small part of its width, as of a
+    mean near 1e6 known to 0.1, the steps are of the width. Where rounding of the data, as of outcomes near 1e9, makes
+    the differences asymmetric, they are longer.
+    """
+    if steps is not None:
+        hessian = _differences(gradient, x, np.broadcast_to(steps, x.shape))
+    else:
+        steps = _STEP * np.maximum(1.0, np.abs(x))
+        hessian = _differences(gradient, x, steps)
+        shares = _shares(hessian, steps)
+        if unlike := [i for i, share in enumerate(shares) if not _SHARES[0] <= share <= _SHARES[1]]:
+            steps[unlike] = [_step(gradient, x, i, steps[i]) for i in unlike]
+            hessian = _differences(gradient, x, steps)
+            shares = _shares(hessian, steps)
+        rounding = np.max(np.abs(hessian - hessian.T) * np.outer(steps, steps) / np.outer(shares, shares))
+        if rounding > _ASYMMETRY:
+            hessian = _differences(gradient, x, steps * np.maximum(1.0, np.cbrt(rounding * shares) / shares))
     if not np.isfinite(hessian).all():
         raise NumericalError("the curvature of the log density at the mode is not finite", "not_finite")
     return (hessian + hessian.T) / 2
+
+
+def _shares(hessian: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """Return each step as a share of the width of its coordinate; NaN where the log density curves upwards."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(steps * np.sqrt(np.diag(hessian)))
+
+
+def _differences(gradient: Gradient, x: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """Return the derivatives of the gradient, a row for each coordinate, as differences over two steps."""
+    pairs = zip(np.diag(steps), steps, strict=True)
+    return np.array([(gradient(x - h)[1] - gradient(x + h)[1]) / (2 * step) for h, step in pairs])
+
+
+def _step(gradient: Gradient, x: np.ndarray, i: int, usual: float) -> float:
+    """Return the step along a coordinate whose errors of rounding and truncation balance; the usual one if unknown.
+
+    The width is that at which the log density falls by about half a nat.
+    """
+    height, size, axis = gradient(x)[0], max(1.0, abs(float(x[i]))), np.eye(1, len(x), i)[0]
+
+    def fall(width: float) -> float:
+        ends = gradient(x - width * axis)[0], gradient(x + width * axis)[0]
+        return height - sum(ends) / 2 if np.isfinite(ends).all() else math.inf
+
+    falls = {width: fall(width) for width in size * 4.0 ** np.arange(-_OCTAVES, _OCTAVES)}
+    widths = [width / math.sqrt(2 * drop) for width, drop in falls.items() if 0.05 <= drop <= 2.0]
+    if not widths:
+        return usual
+    width = min(widths)
+    return _STEP * max(width, abs(float(x[i])) ** (1 / 3) * width ** (2 / 3))
 
 
 def distance_checks(mode: Mode) -> list[Check]:
