@@ -18,6 +18,7 @@ import lazy_loader
 import numpy as np
 import scipy
 
+from bayeszoo.errors import NumericalError
 from bayeszoo.families.linear.least_squares import solve
 from bayeszoo.families.linear.model import LinearModel
 from bayeszoo.families.mixtures.student import within_pymc
@@ -85,8 +86,30 @@ class RobustRegression(LinearModel):
         root = np.diag(self._prior(data)[1] * self.units(stats))
         return ours.Whitened(self.in_units(stats, solve(design / noise, outcome / noise, 0 * root[0], root)))
 
+    def _refuse_improper(self, data: Arrays) -> None:
+        """Refuse outcomes so many of which are equal that the posterior has no finite integral as sigma goes to 0.
+
+        If weights fit m of the N rows exactly, the density is sigma^(nu (N - m) - m) there, and the weights for which
+        residuals are no larger than sigma have a volume of sigma to the rank of the terms of these rows.
+        """
+        values, place, counts = np.unique(data["y"], return_inverse=True, return_counts=True)
+        if not len(values) or (equal := counts.max()) < 2:
+            return
+        others = len(data["y"]) - equal
+        beyond = equal - np.linalg.matrix_rank(self.design(data)[place == counts.argmax()]) - 1
+        if beyond < self.nu * others:
+            return
+        line = f"{equal} of {len(data['y'])} outcomes are {values[counts.argmax()]:g}"
+        hint = (
+            f"--set nu={int(beyond / others) + 1} bounds it, or leave out these rows"
+            if others
+            else "use linear_regression"
+        )
+        raise NumericalError(f"{line}: the posterior has no finite integral as sigma goes to 0; {hint}", "no_spread")
+
     def declare(self, data: Arrays) -> DeclaredModel:
         """Declare one Student-t outcome a row."""
+        self._refuse_improper(data)
         mean, sd = self._prior(data)
         with pm.Model(coords=self.coords(data)) as model:
             sigma = pm.HalfNormal("sigma", sigma=self.sigma0)

@@ -435,3 +435,37 @@ def test_an_option_of_reading_is_sent_to_reading():
 def test_a_point_estimate_of_0_has_no_ratio():
     first, second = np.array([0.0, 0.5, 0.2]), np.array([0.5, 0.0, 0.3])
     assert of_points(first, second)["ratio"] == pytest.approx([np.nan, np.nan, 1.5], nan_ok=True)
+
+
+LABS_OF_THREE = {"lab": [*"aaabbbccc"], "y": [1.0, 0.0, 1.5, 3.0, 3.0, 3.0, 2.0, 5.0, 8.0]}  # b has one value
+
+
+def test_a_group_without_a_maximum_does_not_hide_the_others():
+    model, reading = bz.find("normal_gamma")(), {"column": "y"}
+    with pytest.warns(bz.Caution, match="group 'b' is without a fit"):
+        tree = bz.fit_by(model, LABS_OF_THREE, by="lab", method="mle", seed=1, reading=reading)
+    assert tree["posterior"]["mu"].to_numpy().ravel() == pytest.approx([2.5 / 3, 5.0])
+    assert [*json.loads(tree.attrs["failures"])] == ["b"]
+    assert bz.contrasts(tree)["group"].unique().tolist() == ["c"]
+    assert bz.contrasts(tree).attrs["withheld"][0].startswith("b: ")
+    alike = {"lab": [*"aabb"], "y": [1.0, 1.0, 3.0, 3.0]}
+    with raises(bz.NumericalError, "no_maximum", "'a'"):
+        bz.fit_by(model, alike, by="lab", method="mle", seed=1, reading=reading)
+
+
+def test_the_best_of_all_is_unknown_while_a_group_is_without_a_fit():
+    tree = bz.fit_by(COIN(1, 1), {"g": [*"aabbcc"], "y": [0, 1] * 3}, by="g", method="exact", seed=1, groups=())
+    assert len(bz.best_of_groups(tree)) == 3
+    tree.attrs["failures"] = json.dumps({"d": "no rows"})
+    assert not len(bz.best_of_groups(tree))
+    assert len(bz.contrasts(tree)) == 3
+
+
+def test_the_command_line_names_the_group_without_a_fit(run, written):
+    rows = "".join(f"{lab},{y}\n" for lab, y in zip(*LABS_OF_THREE.values(), strict=True))
+    command = ("fit", "normal_gamma", written("lab,y\n" + rows), "--column", "y", "--by", "lab", "--method", "mle")
+    code, out, err = run(*command, "--seed", "1")
+    assert code == 4
+    assert [line.split()[1] for line in out.splitlines() if line.split()[:1] == ["mu"]][:2] == ["a", "c"]
+    assert "withheld: b: without a fit: " in err
+    assert [*json.loads(run(*command, "--json")[1])["errors"]] == ["b"]

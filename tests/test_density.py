@@ -241,3 +241,13 @@ def test_k_means_against_a_fit_has_as_many_clusters_as_it_has_components(tmp_pat
     assert (len(told["rows"]), told["apart"]) == (3, 0)
     told = json.loads(said(capsys, "kmeans", table, "--against", fit, "-K", 2, "--seed", 1, "--json"))
     assert (len(told["rows"]), told["apart"]) == (2, 4)
+
+
+def test_a_column_of_groups_is_advised_as_classes_and_never_as_groups_of_a_fit():
+    table = {"kind": [*"uuuvvv"], "x": [0.0, 1.0, 3.0, 4.0, 6.0, 9.0]}
+    (note,) = bz.density(table, columns="x").data.notes
+    assert "'u', 'v'" in note
+    assert note.endswith("--class kind estimates a density for each class")
+    assert set(bz.density(table, target="kind").each) == {"u", "v"}
+    (note,) = bz.kmeans(table, K=2, columns="x", seed=1).data.notes
+    assert "fit" not in note

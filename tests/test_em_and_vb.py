@@ -93,7 +93,7 @@ def test_two_rows_that_are_almost_one_make_a_higher_maximum_that_is_not_the_answ
 
 
 def test_all_climbs_degenerate_is_an_error_that_says_so_and_the_map_exists():
-    with raises(NumericalError, "not_converged"):
+    with raises(NumericalError, "not_converged", "try map"):
         bz.fit(GAUSSIAN.weak_with(PAIRS, {"K": 2}), PAIRS, "mle", seed=1)
     tree = bz.fit(GAUSSIAN(K=2, m0=0.5, kappa0=0.1), PAIRS, "map", seed=1)
     assert tree.attrs["status"] == "ok"

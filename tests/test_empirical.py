@@ -2,6 +2,7 @@
 
 import json
 import math
+import shlex
 from dataclasses import dataclass
 
 import numpy as np
@@ -336,7 +337,8 @@ def test_fields_of_several_covariances_are_integrated_as_by_a_plain_sum(classes,
         (GaussianMean(), ["m0", "m0"], "over m0, m0: a field is named twice"),
         (Matrix(), "v", "over v: it is a matrix, and only numbers or vectors can be chosen; matrix has a, b"),
         (Matrix(), "intercept", "over intercept: matrix has no such numeric field"),
-        (Opaque(), "a", "opaque has no closed-form evidence to maximize"),
+        (Opaque(), "a", 'maximize; compare values of a: bayeszoo select -c "opaque a=1" -c "opaque a=10"'),
+        (bz.find("normal_means")(), "t0", "its parameters mu, tau are integrated over by fit, each with its --prior"),
     ],
 )
 def test_what_cannot_be_chosen(model, over, message):
@@ -381,6 +383,9 @@ def test_the_command_withholds_what_has_no_maximum(run, written):
     coins = written("\n".join(["y", *map(str, COIN)]))
     code, out, err = run("empirical", "beta_bernoulli", coins, "--over", "a,b")
     assert (code, out.count("withheld")) == (3, 3)
+    step = shlex.split(err.partition("next: ")[2].partition("bayeszoo ")[2])
+    assert step[:3] == ["fit", "beta_bernoulli", "--method"]
+    assert run(*step[:2], coins, *step[2:], "--seed", "1")[0] == 0
     assert "warning: no maximum in b: the evidence does not fall as b -> infinity" in err
     code, out, _ = run("empirical", "beta_bernoulli", coins, "--over", "a,b", "--json")
     found = json.loads(out)

@@ -86,6 +86,9 @@ def test_joint_covariance_of_fits(fits):
         bz.joint_covariance(bz.fit(COIN(), FLIPS, "map", seed=1))
     with raises(bz.Untrustworthy, "withheld", "withheld", "interrupted"):
         bz.joint_covariance(stopped)
+    series = bz.find("linear_gaussian")()
+    with raises(bz.NumericalError, "no_closed_form", "nuts"):
+        bz.joint_covariance(bz.fit(series, [1.0, 2.0, 2.5, 4.0], "exact", seed=1, groups=()))
 
 
 def test_facts_have_one_name_each(fits):

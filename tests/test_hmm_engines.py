@@ -316,8 +316,10 @@ STEADY = GAUSSIAN(b0=0.02, a0=1.5, m0=1, kappa0=0.01)
     ],
 )
 def test_a_maximum_that_is_no_single_point_is_no_answer(model, y, method, why):
-    with raises(NumericalError, *why):
+    with raises(NumericalError, *why) as caught:
         bz.fit(model, {"y": y}, method=method, seed=1)
+    if "smaller K" in str(caught.value):  # the prior does not decide either
+        assert "try map" not in str(caught.value)
 
 
 def test_a_prior_that_is_not_flat_tells_where_a_state_goes():

@@ -74,6 +74,15 @@ def test_rows_with_holes_are_dropped_from_both():
     assert (error.column, error.rows, error.hint) == ("y", (3,), "use --missing drop")
 
 
+def test_a_mark_of_a_missing_value_may_be_a_level():
+    table = {"y": [1.0, 2, 3, 5], "place": ["NA", "EU", "AS", "NA"]}
+    error = refusal(Line, table)
+    assert (error.code, error.rows) == ("missing_values", (1, 4))
+    named = error.hint.partition("--levels ")[2]  # as the message says
+    assert read(Line, table, levels=named)["X"].tolist() == [[0.0, 1.0], [1.0, 0.0], [0.0, 0.0], [0.0, 1.0]]
+    assert "--levels" not in refusal(Line, {**table, "place": ["", "EU", "AS", "EU"]}).hint
+
+
 CHOOSE = "; choose columns of numbers: --features "
 A_AND_B = {"y": [1, 2], "a": [1, 3]}
 REFUSED = {

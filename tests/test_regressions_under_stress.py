@@ -299,3 +299,36 @@ def test_laplace_of_robust_regression_far_from_0_is_that_of_scipy(place):
 
     tree = bz.fit(model, data, "laplace", seed=1, groups=())
     assert bz.facts(tree)["log_evidence"] == pytest.approx(laplace_of(depth, [0.3, 0.8, -1.5, -1.7]), abs=5e-4)
+
+
+def log_marginal_of_sigma(y, x, nu, sigma):
+    """Log of the integral over the weights of Student-t densities times normal priors, by a grid in w / sigma."""
+    grid = np.sinh(np.linspace(-9, 9, 1201))  # fine about the exact fit, and far out
+    a, b = np.meshgrid(grid, grid, indexing="ij")
+    log_density = sum(scipy.stats.t.logpdf((y_n / sigma - a - b * x_n), nu) for y_n, x_n in zip(y, x, strict=True))
+    log_density = log_density - len(y) * np.log(sigma) + np.log(np.cosh(np.arcsinh(a))) + np.log(np.cosh(np.arcsinh(b)))
+    return scipy.special.logsumexp(log_density + 2 * np.log(sigma) - 0.5 * sigma**2 * (a**2 + b**2))
+
+
+@pytest.mark.parametrize(("nu", "is_proper"), [(1.5, False), (2.5, True)])
+def test_equal_outcomes_without_a_finite_posterior_are_refused(nu, is_proper):
+    """The density of sigma is sigma^(rank + nu (N - m) - m) next to 0; above a power of -1 its integral is finite."""
+    x, y = np.array([-2.0, -1, 0, 1, 2, 3]), np.array([0.0, 0, 0, 0, 0, 7])
+    power = np.diff([log_marginal_of_sigma(y, x, nu, sigma) for sigma in (1e-3, 1e-2)])[0] / np.log(10)
+    assert (power > -1) == is_proper
+    assert power == pytest.approx(2 + nu - 5, abs=0.1)
+    model = replace(ROBUST.weak(data := bz.read(ROBUST, {"x": x, "y": y})), nu=nu)
+    if is_proper:
+        model.declare(data)
+    else:
+        with raises(bz.NumericalError, "no_spread", "5 of 6", "nu=3"):
+            model.declare(data)
+
+
+def test_an_outcome_that_is_constant_names_the_next_step():
+    data = bz.read(ROBUST, {"x": [1.0, 2, 3, 4], "y": [5.0] * 4})
+    with raises(bz.NumericalError, "no_spread", "linear_regression"):
+        bz.fit(ROBUST.weak(data), data, "map", seed=1)
+    process = bz.find("gaussian_process")
+    with raises(bz.NumericalError, "no_noise", "InvGamma(2, 1)"):
+        bz.fit(process.weak(data), data, "exact", seed=1)

@@ -5,6 +5,7 @@ import pytest
 
 import bayeszoo as bz
 from bayeszoo.data.inputs.sequences.times import times_after
+from tests.refusals import raises
 
 FORMATS = {"D": "%Y-%m-%d", "7D": "%Y-%m-%d", "MS": "%Y-%m", "ME": "%Y-%m-%d", "QS": "%Y-%m", "2MS": "%Y-%m-%d"}
 
@@ -110,3 +111,30 @@ def test_a_forecast_has_the_times_of_each_sequence():
     frame = bz.forecast(bz.fit(model.weak(data), data, "map", seed=1), 2)
     assert frame["day"].tolist() == ["5", "6", "15", "16"]
     assert frame["sequence"].tolist() == ["a", "a", "b", "b"]
+
+
+@pytest.mark.parametrize("step", [1, 100])
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_nanoseconds_are_told_apart(step, zone):
+    """They were refused as repeated: times were rounded to microseconds, and float64 has too few digits of them."""
+    every = pd.date_range("2024-02-28 22:57", periods=9, freq=f"{step}ns", tz=zone, unit="ns")
+    values = read(every[:6]).reading["times"]["values"]
+    assert pd.to_datetime(times_after(values, 3)).tolist() == every[6:].tolist()
+    uneven = every[[0, 1, 2, 4, 5, 6]]
+    with raises(bz.InputError, "uneven_times", "5"):
+        read(uneven)
+    assert times_after([str(time)[:29].replace(" ", "T") for time in uneven], 3) == []
+    with raises(bz.InputError, "repeated_times", "2024"):
+        read(every[[0, 1, 1, 2]])
+
+
+def test_milliseconds_of_a_zone_are_told_apart():
+    """Times of day with a zone were cut to seconds."""
+    every = pd.date_range("2024-02-28 22:57", periods=9, freq="100ms", tz="Europe/Berlin")
+    values = read(every[:6]).reading["times"]["values"]
+    assert pd.to_datetime(times_after(values, 3)).tolist() == every[6:].tz_convert("UTC").tolist()
+
+
+def test_days_before_nanoseconds_begin_stay_days():
+    every = [f"1500-01-{day:02}" for day in range(1, 10)]
+    assert times_after(read(every[:6]).reading["times"]["values"], 3) == every[6:]

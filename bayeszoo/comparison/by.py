@@ -21,13 +21,14 @@ from bayeszoo.data.by import named_in_errors, read_by
 from bayeszoo.data.read import Data
 from bayeszoo.data.table.table import shown
 from bayeszoo.distributions.posterior import Marginal
-from bayeszoo.errors import Caution, InputError, Interrupted
+from bayeszoo.errors import Caution, InputError, Interrupted, NumericalError
 from bayeszoo.fit import as_seed, fit
 from bayeszoo.foundation.process import signals
 from bayeszoo.foundation.process.progress import Reporter
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import exchangeable_axis
 from bayeszoo.model.incomplete import Incomplete, read_incomplete_by
+from bayeszoo.results.attributes import parse
 from bayeszoo.results.caveats import failures_of, warn
 from bayeszoo.results.stored import FITS, Fit, dumps, fits_of
 from bayeszoo.results.summary import elements, listed, summaries_of
@@ -44,6 +45,7 @@ MOST_GROUPS = 10
 """Most exact fits that are compared in closed form, each with the best of the others; more are compared by draws."""
 MOST_NAMED = 5
 """Most groups without a fit that a warning names; the tree names all."""
+_UNFITTED = "stopped before it was fitted"
 
 
 def fit_by(
@@ -86,12 +88,20 @@ def fit_by(
         ``posterior`` has the draws of all groups, for ArviZ, along a dimension named after the column; chains of
         different lengths are cut to the shortest. The fit of group A, which every other function takes, is
         ``tree["fits"]["A"]``; ``/`` in a name becomes ``_``. `predict`, `contrasts`, `report` and `save` take the
-        whole tree.
+        whole tree. A group without an answer does not stop the others: ``tree.attrs["failures"]`` has, in JSON, the
+        reason for each group without a fit.
+
+    Warns
+    -----
+    Caution
+        For each group without a fit, and for fits that failed their gate.
 
     Raises
     ------
     InputError
-        When the column names fewer than two groups; and where `read` and `fit` raise it.
+        When the column names fewer than two groups, and where `read` raises it.
+    InputError, NumericalError
+        When no group has a fit: the error of the first group.
 
     Examples
     --------
@@ -106,7 +116,10 @@ def fit_by(
         hint = f'give it as reading={{"{misplaced[0]}": ...}}'
         raise InputError(f"{misplaced[0]} is an option of reading", "option_needs_data", hint=hint)
     _, parts = parts_of(model, data, by, **(reading or {}))
-    return fit_parts(model, parts, by, method, seed=seed, reporter=reporter, **options)
+    tree = fit_parts(model, parts, by, method, seed=seed, reporter=reporter, **options)
+    for label, why in [*failures_by_group(tree).items()][:MOST_NAMED]:
+        warnings.warn(f"group {shown(label)} is without a fit: {why}", Caution, stacklevel=2)
+    return tree
 
 
 def parts_of(
@@ -128,7 +141,7 @@ def fit_parts(
     **options: Any,
 ) -> xr.DataTree:
     """Fit a model to each group of data already read, as `fit_by` does."""
-    seed, trees = as_seed(seed), dict[str, xr.DataTree]()
+    seed, trees, errors = as_seed(seed), dict[str, xr.DataTree](), dict[str, InputError | NumericalError]()
     is_drawn = any(isinstance(part, Incomplete) for part in parts.values())
     drawn = {"tables": options.pop("tables")} if "tables" in options and is_drawn else {}
     for label, group_seed in own_seeds(parts, seed).items():
@@ -142,17 +155,30 @@ def fit_parts(
                 raise
             signals.answer()
             break
+        except (InputError, NumericalError) as error:
+            errors[label] = error
+            continue
         tree.attrs |= {"by": by, "group": label}
         trees[label] = tree
         warn(Fit(tree))
         if tree.attrs["status"] == "interrupted":
             break
+    if not trees:
+        raise next(iter(errors.values()))
     joint_tree = in_one_tree(trees, by, seed)
-    if unfitted := [label for label in parts if label not in trees]:
-        joint_tree.attrs["without_fit"] = dumps(unfitted)
+    if unfitted := [label for label in parts if label not in trees and label not in errors]:
         joint_tree.attrs["status"] = "interrupted"
         warnings.warn(f"stopped: {_listed(unfitted)} without a fit", Caution, stacklevel=2)
+    why = {label: str(error).removeprefix(f"group {shown(label)}: ") for label, error in errors.items()}
+    if failures := why | dict.fromkeys(unfitted, _UNFITTED):
+        joint_tree.attrs["failures"] = dumps(failures)
     return joint_tree
+
+
+def failures_by_group(tree: xr.DataTree) -> dict[str, str]:
+    """Return the reason for each group without a fit."""
+    failures = parse("failures", tree.attrs.get("failures", "{}"))
+    return {str(label): str(why) for label, why in failures.items()} if isinstance(failures, dict) else {}
 
 
 def _listed(labels: Sequence[str]) -> str:
@@ -268,6 +294,8 @@ def contrasts(tree: xr.DataTree, against: str | None = None, *, rope: float | No
     first = next(iter(fits))
     pairs = pairs_of(list(fits), against, first)
     reasons = [f"{label}: {failures_of(fit)[0]}" for label, fit in fits.items() if not fit.is_shown]
+    unfitted = failures_by_group(tree)
+    reasons += [f"{label}: without a fit: {why}" for label, why in unfitted.items()]
     if reasons and against in OTHERS:
         reasons.append(f"{against}: unknown while groups are withheld")
     hidden = [
@@ -277,7 +305,8 @@ def contrasts(tree: xr.DataTree, against: str | None = None, *, rope: float | No
         name for pair in pairs if pair[1] not in OTHERS for name in _with_other_labels(*(fits[label] for label in pair))
     )
     hidden += [f"{name}: its labels differ between groups" for name in relabelled]
-    rows = [row for pair in pairs for row in _contrasted(fits, *pair, rope)]
+    known = [pair for pair in pairs if not (unfitted and pair[1] in OTHERS)]
+    rows = [row for pair in known for row in _contrasted(fits, *pair, rope)]
     frame = pd.DataFrame([{key: row[key] for key in ("quantity", "group", "against", *columns)} for row in rows])
     frame.attrs["withheld"] = reasons + hidden
     return frame

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayeszoo.errors import InputError, Untrustworthy
+from bayeszoo.errors import InputError, NumericalError, Untrustworthy
 from bayeszoo.foundation.named import Document
 from bayeszoo.model.capabilities import ClosedForm, is_integrated
 from bayeszoo.model.outer.integration import integrate
@@ -108,10 +108,14 @@ def joint_covariance(tree: xr.DataTree) -> pd.DataFrame:
 
 def _matrix(fit: Fit) -> np.ndarray:
     """Return the covariance in closed form, or that of the draws; NaN for quantities without a variance."""
-    if fit.kind == "exact" and isinstance(fit.model, ClosedForm):
-        return np.asarray(fit.model.posterior(fit.stats).covariance())
-    if fit.kind == "exact" and is_integrated(type(fit.model)):
-        return integrate(fit.model, fit.data).posterior.covariance()
+    try:
+        if fit.kind == "exact" and isinstance(fit.model, ClosedForm):
+            return np.asarray(fit.model.posterior(fit.stats).covariance())
+        if fit.kind == "exact" and is_integrated(type(fit.model)):
+            return integrate(fit.model, fit.data).posterior.covariance()
+    except NumericalError as error:
+        hint = "the draws of a fit by nuts have one, and the summary has the exact sd of each parameter"
+        raise NumericalError(f"{error}: {hint}", error.code) from None
     columns = np.column_stack([values.reshape(len(values), -1) for values in fit.pooled().values()])
     matrix = np.atleast_2d(np.cov(columns, rowvar=False))
     has_no_sd = np.isnan(np.concatenate([np.ravel(summary["sd"]) for summary in summaries_of(fit).values()]))

@@ -13,11 +13,11 @@ from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
 from bayeszoo.cli.answers import ANSWER, AnswerOptions
 from bayeszoo.comparison.best import best_of_many
-from bayeszoo.comparison.by import contrasts, fit_parts, parts_of
+from bayeszoo.comparison.by import contrasts, failures_by_group, fit_parts, parts_of
 from bayeszoo.comparison.hierarchy_contrasts import is_of_groups
 from bayeszoo.comparison.levels import is_of_levels
 from bayeszoo.data.table.table import escaped
-from bayeszoo.errors import InputError
+from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.named import Document
 from bayeszoo.foundation.process import signals
 from bayeszoo.model.incomplete import Incomplete, naming_impute
@@ -77,7 +77,9 @@ def fit_groups(
         write = saved.at_once(partial(saved.fitted, tree, output, shown.overwrite))
     _answer(tree, contrasts(tree), best_of_many(tree), shown, saved=write)
     code = terminal.verdict(list(fits_of(tree).values()))
-    return signals.exit_code() if tree.attrs.get("status") == "interrupted" else code
+    if tree.attrs.get("status") == "interrupted":
+        return signals.exit_code()
+    return NumericalError.exit_code if "failures" in tree.attrs else code
 
 
 def contrasts_command(
@@ -139,7 +141,8 @@ def _answer(
             about = {**saved.about(tree), **{str(name): value for name, value in frame.attrs.items()}}
         else:
             documents = {label: document(fit) for label, fit in fits_of(tree).items()}
-            about = {"by": str(tree.attrs["by"]), "groups": documents, "withheld": frame.attrs["withheld"]}
+            about = {"by": str(tree.attrs["by"]), "groups": documents, "errors": failures_by_group(tree)}
+            about["withheld"] = frame.attrs["withheld"]
         of_best = {"best": best.to_dict("records")} if len(best) else {}
         return {**about, "contrasts": frame.to_dict("records"), **of_best, **written}
 

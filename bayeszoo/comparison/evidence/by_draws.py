@@ -73,6 +73,11 @@ class EmpiricalBayesByDraws(EmpiricalBayes):
         errors = [f"Monte Carlo error of log {name} {error:.2g}" for name, error in self.error.items()]
         return [*(errors if shown else []), WITHHELD, f"{self.fits} fits with NUTS"]
 
+    @property
+    def next_step(self) -> str:
+        """What to try where the fields are withheld; else an empty string."""
+        return "try another --seed" if self.status == "not converged" else super().next_step
+
     def error_of(self, name: str) -> float:
         """Return the Monte Carlo standard error of a scalar field, in the units of the field."""
         return float(getattr(self.model, name)) * self.error[name]

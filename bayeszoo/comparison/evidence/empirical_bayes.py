@@ -28,7 +28,7 @@ from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import ClosedForm, Observable, Variational, is_log_concave
 from bayeszoo.model.capabilities.function import HasLengths
 from bayeszoo.model.capabilities.steps import Expectation
-from bayeszoo.model.outer.over import over_flat
+from bayeszoo.model.outer.over import compare_values, over_flat
 from bayeszoo.model.outer.over_fields import require_fields
 
 ONLY_A_BOUND = "the log evidence itself is withheld: the fields maximize its lower bound, by variational Bayes"
@@ -138,9 +138,8 @@ def _chosen(model: Model, over: str | Sequence[str] | None) -> tuple[str, ...]:
             problem = f"{model.name} can choose only the field scale, the length of each feature"
             raise InputError(problem, "unknown_field", hint="amplitude, length and sigma are parameters: fit by mle")
     elif not (isinstance(model, ClosedForm) or by_vb or is_log_concave(model)):
-        raise InputError(
-            f"{model.name} has no closed-form evidence to maximize", "no_closed_form", hint="see `bayeszoo list`"
-        )
+        problem = f"{model.name} has no closed-form evidence to maximize"
+        raise InputError(problem, "no_closed_form", hint=compare_values(model, over))
     names = (over,) if isinstance(over, str) else tuple(over or ())
     require_fields(model, names)
     return names

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from bayeszoo.foundation.gate import Check, verdict
 from bayeszoo.model.base import Model
-from bayeszoo.model.fields import text
+from bayeszoo.model.fields import hyperparameters, text
 
 ENVELOPE = "the fields were chosen by these data, so this is an upper envelope and not the evidence of a model"
 
@@ -82,6 +84,22 @@ class EmpiricalBayes:
         """Return lines about the evidence; its value at the chosen fields may be withheld."""
         after = f"{self.log_evidence:.{decimals}f}" if shown else "withheld"
         return [f"log evidence {self.log_evidence_before:.{decimals}f} -> {after}"]
+
+    @property
+    def next_step(self) -> str:
+        """What to try where the fields are withheld; else an empty string."""
+        if self.is_shown:
+            return ""
+        if not self.boundary:
+            return f"try --starts {4 * self.starts}"
+        name = next(iter(self.boundary)).partition("[")[0]
+        value = np.asarray(getattr(self.before, name))
+        if type(self) is EmpiricalBayes and hyperparameters(self.before)[name].positive and not value.ndim:
+            prior = f"--prior '{name}=HalfNormal({value:.3g})'"
+            return (
+                f"give {name} a prior and integrate over it: try bayeszoo fit {self.before.name} --method exact {prior}"
+            )
+        return f"fix {name} at values that you can defend: try bayeszoo fit {self.before.name} --set {name}=VALUE"
 
     @property
     def reasons(self) -> list[str]:

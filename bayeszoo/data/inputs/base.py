@@ -102,6 +102,9 @@ class Inputs(ABC):
     is_in_order: ClassVar[bool] = False
     """Whether rows are in order of time, and a column may name sequences of them."""
 
+    on_groups: str = "`fit --by {}` fits each group separately"
+    """What to do about an unused column that may name groups of rows, a format string for the column."""
+
     layout: Layout = Layout()
     """Coordinates, axes and codes of the canonical arrays."""
 
@@ -142,7 +145,8 @@ class Inputs(ABC):
         unused = [name for name in _TELLING if name in self.options and name in table.columns and name not in used]
         notes = (f"{table[name]} is not used; use it with --{name} {name}" for name in unused)
         unused_columns = [column for name, column in table.columns.items() if name not in used]
-        pooled = map(_about_groups, unused_columns if not new and not self.is_in_order else [])
+        may_name_groups = unused_columns if not new and not self.is_in_order else []
+        pooled = (_about_groups(column, self.on_groups) for column in may_name_groups)
         return replace(parsed, notes=(*table.notes, *parsed.notes, *notes, *filter(None, pooled)))
 
     @abstractmethod
@@ -283,14 +287,14 @@ class Measured(Inputs):
         return {**arrays, self.name: factor * arrays[self.name] + shift}
 
 
-def _about_groups(column: Column) -> str:
+def _about_groups(column: Column, advice: str) -> str:
     """Return a note if an unused column may name groups of rows: it has few words, most of them repeated."""
     words = _few_words(column)
     if not 2 <= len(words) <= len(column) // 2 or are_numbers(column):
         return ""
     names = quoted(sorted(words))
     unused = f"{column} ({names}) is not used: all rows are taken together"
-    return f"{unused}; `fit --by {listing([column.name])}` fits each group separately"
+    return "; ".join(filter(None, [unused, advice.format(listing([column.name]))]))
 
 
 def _few_words(column: Column) -> set[str]:

@@ -319,7 +319,9 @@ def _clock(series: Any) -> np.ndarray:
     if len(np.unique(local - local.astype("datetime64[D]"))) < 2:
         return np.asarray(local)
     moments = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None).to_numpy()
-    return np.array([None if np.isnat(moment) else f"{moment.astype('datetime64[s]')}Z" for moment in moments], object)
+    seconds = moments.astype("datetime64[s]")
+    shortest = seconds if np.all((seconds == moments) | np.isnat(moments)) else moments
+    return np.array([None if np.isnat(moment) else f"{moment}Z" for moment in shortest], object)
 
 
 def _types(values: Iterable[object]) -> set[type]:

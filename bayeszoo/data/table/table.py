@@ -51,7 +51,11 @@ DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.tim
 
 def shown(value: object) -> str:
     """Quote a user's value for a message: numbers and dates bare; text in quotes, escaped, at most 40 characters."""
-    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, np.datetime64) and isinstance(value.item(), int):  # nanoseconds, which Python has no type for
+        micro = value.astype("datetime64[us]")
+        value = micro.item() if micro == value else value
+    elif isinstance(value, np.generic):
+        value = value.item()
     text = str(value).removesuffix(" 00:00:00") if isinstance(value, (str, *DATES)) else repr(value)
     text = text if len(text) <= 40 else text[:37] + "..."
     return repr(text) if isinstance(value, str) else escaped(text)
@@ -85,6 +89,8 @@ class Column:
     """Rows of the table before this part, None for a whole table; messages count them. A part may have no values."""
     is_categorical: bool = False
     """Whether the table declares that the values are labels."""
+    if_marked: str = ""
+    """What to do if marks of missing values, as NA, are labels."""
 
     @property
     def values(self) -> list[str] | np.ndarray:
@@ -120,7 +126,7 @@ class Column:
         """Return the error of missing values in these rows."""
         before = self.before or 0
         count = f"{len(rows)} missing value{'s' if len(rows) > 1 else ''} ({listed(rows, before=before)})"
-        where = (before + 1 + rows).tolist()
+        where, hint = (before + 1 + rows).tolist(), "; ".join(filter(None, [hint, self.if_marked]))
         return InputError(f"{self}: {count}", "missing_values", column=self.name, rows=where, hint=hint)
 
     def refuse(self, rows: np.ndarray, problem: str, code: str, hint: str | None = None) -> None:

@@ -198,7 +198,8 @@ class MultivariateNormal(Block[Moments]):
         covariance = self.covariance_of_rows(stats)
         if np.any(singular := self.structure.is_singular(covariance)):
             where = f" {np.argmax(singular) + 1}" if np.ndim(singular) else ""
-            line = f"the rows of {self.names[1]}{where} do not fill {self.columns} dimensions"
+            few = f"do not fill {self.columns} dimensions" if self.columns > 1 else "are all equal"
+            line = f"the rows of {self.names[1]}{where} {few}"
             raise NumericalError(f"no maximum-likelihood estimate: {line}", "no_maximum")
         return dict(zip(self.names, (stats.mean, covariance), strict=True))
 

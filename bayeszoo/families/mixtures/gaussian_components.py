@@ -156,7 +156,8 @@ class GaussianComponents(MultivariateNormal):
         try:
             factor = self.structure.factor(total)
         except NumericalError:
-            raise NumericalError(f"the rows do not fill {self.columns} dimensions", "not_identified") from None
+            line = f"the rows do not fill {self.columns} dimensions" if self.columns > 1 else "all rows are equal"
+            raise NumericalError(line, "not_identified") from None
         return np.min(self.structure.relative(factor, self.spread_out(covariances)), axis=-1)
 
     def sums(

@@ -51,7 +51,8 @@ def _refuse_repeated(rows: Rows, noise: Prior) -> None:
     if noise.logpdf(NEXT_TO_NOTHING) < VANISHES or len(rows.y) < 2:
         return
     if not np.ptp(rows.y):
-        raise NumericalError("the outcome is constant, which says nothing of the noise", "no_noise")
+        line = f"the outcome is constant, which says nothing of the noise; take {VANISHING}"
+        raise NumericalError(line, "no_noise")
     _, row, place = np.unique(rows.places, axis=0, return_index=True, return_inverse=True)
     if len(row) < len(rows.y) and np.array_equal(rows.y[row][np.ravel(place)], rows.y):
         twice = np.flatnonzero(row[np.ravel(place)] != np.arange(len(rows.y)))[0]

@@ -38,6 +38,8 @@ COARSE = 1e-5
 """Share of the objective's size: a climb of costly steps stops when it has less than this left to gain."""
 BUDGET = 1e9
 """Cost of all steps of a search, about half a minute, after which no climb is begun if there are two."""
+NO_CLIMB = "no climb from"
+"""The first words of the error of a search without an answer."""
 OVERHEAD = 15_000  # constant cost of every step
 
 Begin = Callable[[np.random.Generator], Any]
@@ -313,4 +315,4 @@ def _why_none(climbs: list[Climb], reason: str, starts: int) -> str:
         reason = climbs[0].degenerate
     elif climbs:
         reason = f"no climb converged in {len(climbs[0].trace) - 1} steps"
-    return f"no climb from {starts} starts reached a valid maximum: {reason}"
+    return f"{NO_CLIMB} {starts} starts reached a valid maximum: {reason}"

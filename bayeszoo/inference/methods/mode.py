@@ -27,6 +27,7 @@ from bayeszoo.foundation.numerics.optimize import (
     require_few,
 )
 from bayeszoo.inference.engine import approximation
+from bayeszoo.inference.engine.ascent import NO_CLIMB
 from bayeszoo.inference.engine.maxima import SAME, TIED
 from bayeszoo.inference.labels.symmetry import is_symmetric
 from bayeszoo.inference.methods import em
@@ -83,7 +84,8 @@ def run_mle(problem: Problem) -> Outcome:
         return _mle(problem)
     except NumericalError as error:
         line = str(error)
-        if error.code not in _NO_MLE or any(step in line for step in ("; use ", " map ")):
+        is_of_rows = error.code in _NO_MLE or line.startswith(NO_CLIMB)
+        if not is_of_rows or any(step in line for step in (": use ", "; use ", " map ")):
             raise
         line = line if "maximum" in line else f"no maximum-likelihood estimate: {line}"
         raise NumericalError(f"{line}; try map, whose prior decides where the data do not", error.code) from error

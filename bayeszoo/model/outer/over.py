@@ -20,7 +20,7 @@ from bayeszoo.distributions.priors import Flat, Prior, Priors
 from bayeszoo.errors import InputError, NoRowLaw
 from bayeszoo.foundation.named import Arrays, Coords, Params
 from bayeszoo.model.base import Model
-from bayeszoo.model.capabilities import ClosedForm, Predictive
+from bayeszoo.model.capabilities import ClosedForm, Predictive, Variational, is_log_concave
 from bayeszoo.model.capabilities.conditional import Conditional
 from bayeszoo.model.fields import LARGEST, hyperparameters, plain
 from bayeszoo.model.outer.over_fields import OverByDraws, OverFields, domain, require_fields
@@ -346,11 +346,22 @@ def _instead(model: Model, names: Sequence[str]) -> str:
     """Return how fields become parameters of a model without a closed form."""
     if isinstance(model, OverByDraws):
         return "`bayeszoo fit --prior FIELD=PRIOR`, in Python bz.over(model, priors), is fitted by gibbs"
-    if not isinstance(model, Conditional):
-        return "see `bayeszoo list`"
-    if own := [name for name in names if name in model.outer]:
+    if isinstance(model, Conditional) and (own := [name for name in names if name in model.outer]):
         return f"{own[0]} is a parameter: give its prior to the model, priors={{'{own[0]}': ..}}, or by --prior"
-    return f"its parameters are {', '.join(model.outer)}; `bayeszoo empirical` chooses fields by the evidence"
+    if is_log_concave(model) or (isinstance(model, Variational) and {*names} <= {*model.chosen_by_vb}):
+        return f"`bayeszoo empirical {model.name} --over {','.join(names)}` chooses it by the evidence"
+    return compare_values(model, names)
+
+
+def compare_values(model: Model, names: str | Sequence[str] | None) -> str:
+    """Return how values of fields are compared where the evidence has no closed form."""
+    positive = [name for name, declared in hyperparameters(model).items() if declared.positive]
+    name = next(iter([names] if isinstance(names, str) else [*(names or ()), *positive]), "")
+    values = [f'-c "{model.name} {name}={value}"' for value in (1, 10)]
+    if not isinstance(model, Conditional):
+        return f"compare values of {name}: bayeszoo select {' '.join(values)}" if name else "fit it by nuts"
+    outer = f"its parameters {', '.join(model.outer)} are integrated over by fit, each with its --prior"
+    return f"{outer}; compare values of {name}: bayeszoo select {' '.join(values)}"
 
 
 def require_closed_form(model: Model, names: Sequence[str]) -> ClosedForm[Any]:

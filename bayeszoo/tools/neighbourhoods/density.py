@@ -37,10 +37,13 @@ DEPTH = 25.0
 ABOUT = "pseudo-posterior of the bandwidth: the product of leave-one-out densities is no likelihood of the rows"
 
 
-def read_numbers(data: object, **options: Any) -> Data:
-    """Read columns of real numbers: all columns of a table, as for mixtures, or the one that ``column`` names."""
+def read_numbers(data: object, on_groups: str = "", **options: Any) -> Data:
+    """Read columns of real numbers: all columns of a table, as for mixtures, or the one that ``column`` names.
+
+    ``on_groups`` is the advice on an unused column that may name groups.
+    """
     is_one = options.get("column") is not None or (options.get("columns") is None and np.ndim(data) == 1)  # type: ignore[arg-type]
-    return read(TableOf(Real("y") if is_one else Matrix("Y")), data, **options)
+    return read(TableOf(Real("y") if is_one else Matrix("Y"), on_groups=on_groups), data, **options)
 
 
 CLASS_AND_FEATURES = TableOf(ClassRegression("y"))
@@ -208,7 +211,7 @@ def density(data: Any, *, standardize: bool | None = None, **options: Any) -> De
         rows = read(CLASS_AND_FEATURES, data, **options)
         values, codes, names = rows["X"], rows["y"], list(map(str, rows["class"]))
     else:
-        rows = read_numbers(data, **options)
+        rows = read_numbers(data, "--class {} estimates a density for each class", **options)
         values = rows["Y"] if "Y" in rows else rows["y"][:, None]
         codes, names = np.zeros(len(values), dtype=np.int64), ["all"]
     center, scale = units(values, values.shape[1] > 1 if standardize is None else standardize)

@@ -113,6 +113,8 @@ def empirical_command(
         _show(maximum, described, digits)
     for warning in described["warnings"]:
         terminal.note(f"warning: {warning}")
+    if described["next"]:
+        terminal.note(f"next: {described['next']}")
     ok = maximum.is_shown and (not full or (integrated is not None and integrated.status == "ok"))
     return 0 if ok else Untrustworthy.exit_code
 
@@ -150,6 +152,7 @@ def document(maximum: EmpiricalBayes, rows: Data, integrated: FullBayes | None =
         "gate": as_dict(maximum.checks),
         "full_bayes": None if integrated is None else _of_full_bayes(integrated, rows),
         "warnings": _warnings(maximum, integrated),
+        "next": maximum.next_step or None,
     }
 
 

@@ -12,9 +12,9 @@ from typing import Any, Self
 import numpy as np
 
 from bayeszoo.data.inputs.base import listing
-from bayeszoo.data.inputs.labels import Alphabet, Coded, joined, repeated, spelled_alike, text_of, texts_of
+from bayeszoo.data.inputs.labels import Alphabet, Coded, in_order, joined, repeated, spelled_alike, text_of, texts_of
 from bayeszoo.data.table.cells import ALONE, MISSING, has_signs
-from bayeszoo.data.table.table import Column, is_text, shown, to_reals
+from bayeszoo.data.table.table import Column, is_text, quoted, shown, to_reals
 from bayeszoo.errors import InputError
 
 Numbers = dict[str, np.ndarray]
@@ -260,7 +260,8 @@ class Feature:
                 f"the levels of {column} must be known before the first chunk", "labels_must_be_given", hint=hint
             )
         feature = cls._coded(column, Alphabet.of("level", "levels", levels, None))
-        return replace(feature, fixed=levels is not None)
+        column = column if levels else replace(column, if_marked=_if_marked(column, feature.levels or ()))
+        return replace(feature, column=column, fixed=levels is not None)
 
     @classmethod
     def read_new(cls, column: Column, levels: Mapping[str, list[str]]) -> Self:
@@ -299,6 +300,15 @@ class Feature:
         never = [level for code, level in enumerate(self.levels) if code not in present and not is_part]
         notes += [f"{self.column}: {joined(never)} never occur{'s' * (len(never) == 1)}"] if never else []
         return notes + spelled_alike(self.column, self.levels, "levels")
+
+
+def _if_marked(column: Column, levels: Sequence[str]) -> str:
+    """Return how to make marks of missing values, as NA, levels; empty if the column has none."""
+    if not (marks := sorted({text.strip() for text in texts_of(column) if text.strip().lower() in MISSING - {""}})):
+        return ""
+    word, verb = ("level", "is a") if len(marks) == 1 else ("levels", "are")
+    named = f"--levels {listing([column.name])}={listing(in_order([*levels, *marks], column.decimal))}"
+    return f"if {quoted(marks)} {verb} {word}, name all: {named}"
 
 
 def refuse_identifier(feature: Feature, features: Sequence[str], is_named: bool, rows: int | None = None) -> None:

@@ -103,22 +103,30 @@ def _marks(of_steps: np.ndarray) -> np.ndarray:
 
 
 def _as_times(column: Column) -> np.ndarray:
-    """Return numbers or dates as numbers; all NaN if the column has neither."""
+    """Return numbers, or the time of dates since the first, as numbers; all NaN if the column has neither."""
     with suppress(InputError):
         return to_numbers(column)
     with suppress(ValueError, TypeError):
-        return _clock_times(column.values).astype(np.float64)
+        clock = _clock_times(column.values)
+        return (clock - clock.min(initial=clock[0])).astype(np.float64)  # float64 has too few digits for nanoseconds
     return np.full(len(column), np.nan)
 
 
 def _clock_times(values: Sequence[Any] | np.ndarray) -> np.ndarray:
-    """Return dates and times to microseconds, by the clock of the zone if this shows one time of day, else in UTC."""
+    """Return dates and times by the clock of the zone if this shows one time of day, else in UTC to microseconds."""
     texts, zones = _without_zones(values)
-    clock = np.asarray(texts, dtype="datetime64[us]")
+    clock = _to_nanoseconds(texts)
     if len(set(zones)) < 2 or _have_one_time_of_day(clock):
         return clock
     moments = [datetime.fromisoformat(str(value)).astimezone(UTC).replace(tzinfo=None) for value in values]
     return np.asarray(moments, dtype="datetime64[us]")
+
+
+def _to_nanoseconds(texts: Any) -> np.ndarray:
+    """Return times to microseconds, or to nanoseconds if they have these."""
+    clock, exact = np.asarray(texts, dtype="datetime64[us]"), np.asarray(texts, dtype="datetime64")
+    is_finer = np.datetime_data(exact.dtype)[0] == "ns"
+    return exact if is_finer and np.array_equal(exact.astype(clock.dtype), clock) else clock  # NumPy wraps far years
 
 
 def _without_zones(values: Sequence[Any] | np.ndarray) -> tuple[Any, list[str]]:
@@ -233,7 +241,8 @@ def _dates_ahead(dates: np.ndarray, steps: int) -> list[str]:
 def _ahead(numbers: np.ndarray, steps: int) -> np.ndarray:
     """Return the next numbers after such that rise by equal steps; raises `ValueError` where they do not."""
     gaps = np.diff(numbers)
-    if not (gaps[-1] > 0 and np.allclose(gaps, gaps[-1], rtol=EVEN, atol=_rounding(numbers))):
+    rounding = 0.0 if numbers.dtype.kind == "i" else _rounding(numbers)
+    if not (gaps[-1] > 0 and np.allclose(gaps, gaps[-1], rtol=EVEN, atol=rounding)):
         raise ValueError("no equal steps")
     step = gaps[-1] if numbers.dtype.kind == "i" else (numbers[-1] - numbers[0]) / len(gaps)
     return np.asarray(numbers[-1] + step * np.arange(1, steps + 1))
