@@ -87,7 +87,7 @@ class RobustRegression(LinearModel):
         return ours.Whitened(self.in_units(stats, solve(design / noise, outcome / noise, 0 * root[0], root)))
 
     def _refuse_improper(self, data: Arrays) -> None:
-        """Refuse outcomes so many of which are equal that the posterior has no finite integral as sigma goes to 0.
+        """Refuse mostly equal outcomes, whose posterior has no finite integral as sigma goes to 0.
 
         If weights fit m of the N rows exactly, the density is sigma^(nu (N - m) - m) there, and the weights for which
         residuals are no larger than sigma have a volume of sigma to the rank of the terms of these rows.
