@@ -71,6 +71,14 @@ def number_of(cell: object, decimal: str) -> float | None:
         return np.inf
 
 
+def plain_text(value: object, dates: tuple[type, ...]) -> str:
+    """Return text as it is, dates without a time of day that is midnight, and other values as Python writes them."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, np.datetime64) and isinstance(plain, int):  # nanoseconds, which Python has no type for
+        return str(value).removesuffix("T00:00:00.000000000")
+    return str(plain).removesuffix(" 00:00:00") if isinstance(plain, (str, *dates)) else repr(plain)
+
+
 def plain_numbers(texts: list[str]) -> np.ndarray | None:
     """Convert texts at once if they are all plain numbers; return None if each must be checked."""
     # float accepts "1_000" and "infinity"; with these characters alone it gives only the numbers meant

@@ -28,6 +28,7 @@ from bayeszoo.data.table.cells import (
     is_word,
     number_of,
     numbers_in,
+    plain_text,
     rounded,
 )
 from bayeszoo.data.table.hints import by_group
@@ -51,12 +52,7 @@ DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.tim
 
 def shown(value: object) -> str:
     """Quote a user's value for a message: numbers and dates bare; text in quotes, escaped, at most 40 characters."""
-    if isinstance(value, np.datetime64) and isinstance(value.item(), int):  # nanoseconds, which Python has no type for
-        micro = value.astype("datetime64[us]")
-        value = micro.item() if micro == value else value
-    elif isinstance(value, np.generic):
-        value = value.item()
-    text = str(value).removesuffix(" 00:00:00") if isinstance(value, (str, *DATES)) else repr(value)
+    text = plain_text(value, DATES)
     text = text if len(text) <= 40 else text[:37] + "..."
     return repr(text) if isinstance(value, str) else escaped(text)
 
@@ -89,8 +85,7 @@ class Column:
     """Rows of the table before this part, None for a whole table; messages count them. A part may have no values."""
     is_categorical: bool = False
     """Whether the table declares that the values are labels."""
-    if_marked: str = ""
-    """What to do if marks of missing values, as NA, are labels."""
+    if_marked: str = ""  # what to do if marks of missing values, as NA, are labels
 
     @property
     def values(self) -> list[str] | np.ndarray:
@@ -99,8 +94,7 @@ class Column:
 
     def of_rows(self, rows: np.ndarray) -> Column:
         """Take the rows of an array of indices."""
-        cells = self.cells
-        if isinstance(cells, Numbers):
+        if isinstance(cells := self.cells, Numbers):
             return replace(self, cells=cells.of_rows(rows))
         return replace(self, cells=[cells[row] for row in rows] if isinstance(cells, list) else cells[rows])
 
@@ -231,8 +225,8 @@ def _incomplete(
     for column, mask in zip(columns, map(np.isnan, arrays), strict=True):
         rows = np.flatnonzero(mask)
         if len(rows) == len(mask) and whole:
-            hint = "leave it out, or name other columns"
-            raise InputError(f"{column} has no values", "no_data", column=column.name, hint=hint)
+            why, hint = f"{column} has no values", "leave it out, or name other columns"
+            raise InputError(why, "no_data", column=column.name, hint=hint)
         if len(rows) and missing == "refuse":
             raise column.lacks(rows, hint)
         holes |= mask
