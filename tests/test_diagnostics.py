@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bayeszoo.foundation.diagnostics import mcse, mcse_of_independent, smoothed_weights
+from bayeszoo.foundation.diagnostics import mcse, smoothed_weights
 
 DRAWS = np.random.default_rng(5).gamma(2, size=(4, 250, 2000))
 FLAT = DRAWS.reshape(1000, -1)
@@ -16,18 +16,18 @@ ESTIMATES = {
 
 @pytest.mark.parametrize("which", ESTIMATES)
 def test_the_error_of_independent_draws_is_the_spread_of_estimates_and_arvizs_but_for_its_noise(which):
-    errors = mcse_of_independent(DRAWS, *which)
+    errors = mcse(DRAWS, *which, independent=True)
     # ArviZ's order statistics, which are whole numbers, are a tenth too far apart at the ends
     assert -0.05 < np.log(errors.mean() / ESTIMATES[which].std()) < (0.25 if which[1] in (0.025, 0.975) else 0.05)
     theirs = mcse(DRAWS[..., :100], *which)
     assert abs(np.log(errors[:100].mean() / theirs.mean())) < 0.08
-    assert abs(np.log(mcse_of_independent(DRAWS[:, ::2], *which).mean() / theirs.mean())) > 0.2  # half of the draws
+    assert abs(np.log(mcse(DRAWS[:, ::2], *which, independent=True).mean() / theirs.mean())) > 0.2  # half of the draws
 
 
 def test_draws_that_are_all_alike_have_the_errors_that_arviz_gives_them():
     alike = np.ones((4, 100, 2))
     for which in ESTIMATES:
-        np.testing.assert_array_equal(mcse_of_independent(alike, *which), mcse(alike, *which))
+        np.testing.assert_array_equal(mcse(alike, *which, independent=True), mcse(alike, *which))
 
 
 def test_weights_whose_largest_are_equal_are_not_smoothed():

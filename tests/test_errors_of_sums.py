@@ -27,20 +27,31 @@ def spread(values):
     return np.std(values, ddof=1), np.std(values, ddof=1) / np.sqrt(2 * len(values))
 
 
-def test_the_error_of_a_sum_of_log_scores_is_their_spread_over_sets_of_draws():
+@pytest.mark.parametrize("independent", [False, True])
+def test_the_error_of_a_sum_of_log_scores_is_their_spread_over_sets_of_draws(independent):
     """Rows on one side of the posterior move together: independent errors would be half of it."""
     rng, y = np.random.default_rng(1), np.array([0.8, 1.0, 1.3, 1.7, 2.0, 2.2])
     sums, errors, as_if_independent = [], [], []
     for _ in range(SETS):
         theta = rng.normal(0, 0.3, (CHAINS, DRAWS, 1))
         log_p = stats.norm.logpdf(y, theta)
-        value, error = log_means(log_p)
+        value, error = log_means(log_p, independent=independent)
         sums.append(value.sum())
-        errors.append(error_of_sum(log_p, value))
+        errors.append(error_of_sum(log_p, value, independent=independent))
         as_if_independent.append(np.sqrt(np.sum(np.square(error))))
     truth, its_error = spread(sums)
     assert abs(np.mean(errors) - truth) < 4 * its_error
     assert abs(np.mean(as_if_independent) - truth) > 4 * its_error
+
+
+def test_the_error_of_a_log_mean_of_independent_draws_is_scipys_of_the_mean_over_the_mean():
+    """Chains that each stay on one side have larger errors than independent draws."""
+    log_p = np.random.default_rng(5).normal(size=(4, 100, 3)) + np.array([-1, 1, -1, 1])[:, None, None]
+    p = np.exp(log_p).reshape(-1, 3)
+    value, error = log_means(log_p, independent=True)
+    assert value == pytest.approx(np.log(p.mean(axis=0)), abs=1e-12)
+    assert error == pytest.approx(stats.sem(p) / p.mean(axis=0), rel=1e-12)
+    assert (log_means(log_p)[1] > 2 * error).all()
 
 
 def test_a_sum_with_an_unknown_score_has_no_error_and_an_impossible_row_moves_nothing():

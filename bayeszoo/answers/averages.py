@@ -24,7 +24,7 @@ from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import predicts_by_points
 from bayeszoo.model.draws import shape_of
 from bayeszoo.model.outer.integration import posterior_points
-from bayeszoo.results.stored import Fit
+from bayeszoo.results.stored import INDEPENDENT, Fit
 
 PSIS, QUADRATURE = "leave-one-out, PSIS", "leave-one-out, quadrature"
 CLOSED_FORM = "leave-one-out, closed form"
@@ -102,7 +102,7 @@ class Average:
         if self.kind == "point estimate":
             return np.full(values.shape[2:], np.nan)
         alike = np.ptp(values, axis=(0, 1)) <= _ROUNDING * np.max(np.abs(values), axis=(0, 1))
-        error = np.where(alike, 0.0, diagnostics.mcse(values))
+        error = np.where(alike, 0.0, diagnostics.mcse(values, independent=self.kind in INDEPENDENT))
         return error if bounds is None else error_between(bounds, values.mean((0, 1)), error, values)
 
     def log_means(self, log_p: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -118,7 +118,7 @@ class Average:
             )
             value[seen], error[seen] = whole, np.abs(whole - half)
         else:
-            value[seen], error[seen] = log_means(log_p[:, :, seen])
+            value[seen], error[seen] = log_means(log_p[:, :, seen], independent=self.kind in INDEPENDENT)
         return value, error
 
     def without(self, log_p: np.ndarray) -> LeftOut:
@@ -188,7 +188,7 @@ class LeftOut:
             return np.abs(self.mean(values) - of_half)
         influence = self.influence(values)
         alike = np.ptp(influence, axis=(0, 1)) <= _ROUNDING * np.max(np.abs(values), axis=(0, 1))
-        error = np.where(alike, 0.0, diagnostics.mcse(influence))
+        error = np.where(alike, 0.0, diagnostics.mcse(influence, independent=self.kind in INDEPENDENT))
         inflated = _with_axes(self.inflation, error) * error
         if bounds is None:
             return inflated
@@ -343,14 +343,20 @@ def importance(log_p: np.ndarray, efficiency: float = 1.0) -> tuple[np.ndarray, 
     return log_weights, k_hat
 
 
-def log_means(log_p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def log_means(log_p: np.ndarray, *, independent: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """Return the log of the mean over draws (chain, draw, rows), and its error; NaN where few draws carry it."""
-    pairs = [_log_mean(row) for row in np.moveaxis(log_p, -1, 0)]
-    value, error = np.reshape(pairs, (-1, 2)).T
-    return value, error
+    alike = np.ptp(np.maximum(log_p, _TINY), axis=(0, 1)) < 1e-9
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        value = scipy.special.logsumexp(log_p, axis=(0, 1)) - math.log(log_p.shape[0] * log_p.shape[1])
+        ratio = np.where(alike, 1.0, np.exp(log_p - value))
+        error = np.where(alike, 0.0, diagnostics.mcse(ratio, independent=independent))
+    is_shown = alike | np.isfinite(value)
+    for row in np.flatnonzero(is_shown & ((ratio.std(axis=(0, 1)) > _WIDE) | (error > _CRUDE))):
+        is_shown[row] = _has_mean(log_p[..., row])
+    return np.where(is_shown, value, np.nan), np.where(is_shown, error, np.nan)
 
 
-def error_of_sum(log_p: np.ndarray, log_mean: np.ndarray) -> float:
+def error_of_sum(log_p: np.ndarray, log_mean: np.ndarray, *, independent: bool = False) -> float:
     """Return the Monte Carlo error of the sum over rows of the logs of means over draws (chain, draw, rows).
 
     Errors of rows are dependent, as each draw moves the means of all rows. NaN if the mean of a row is unknown.
@@ -360,21 +366,9 @@ def error_of_sum(log_p: np.ndarray, log_mean: np.ndarray) -> float:
     possible = np.isfinite(log_mean)  # other rows are impossible at all draws
     relative_sums = np.sum(np.exp(log_p[..., possible] - log_mean[possible]), axis=-1)
     is_alike = np.ptp(relative_sums) <= _ROUNDING * max(np.max(relative_sums), 1.0)
-    return 0.0 if is_alike else float(diagnostics.mcse(relative_sums[..., None])[0])
+    return 0.0 if is_alike else float(diagnostics.mcse(relative_sums, independent=independent))
 
 
 def _has_mean(log_values: np.ndarray) -> bool:
     """Say whether the mean of values, from their logs at the draws, is carried by enough draws."""
     return bool(pareto_k(np.maximum(log_values.ravel(), _TINY)) <= k_hat_limit(log_values.size))
-
-
-def _log_mean(log_p: np.ndarray) -> tuple[float, float]:
-    if np.isneginf(log_p).all():
-        return -math.inf, 0.0
-    if np.ptp(log_p) < 1e-9:
-        return float(log_p.mean()), 0.0
-    if not np.isfinite(log_p).any() or not _has_mean(log_p):
-        return math.nan, math.nan
-    log_mean = float(np.logaddexp.reduce(log_p.ravel()) - math.log(log_p.size))
-    ratio = np.exp(log_p - log_mean)
-    return log_mean, float(diagnostics.mcse(ratio))

@@ -118,13 +118,15 @@ def _over_groups(fit: Fit, data: Data, observed: np.ndarray | None, group_points
     return _joined(parts, np.argsort(np.concatenate([*places, np.empty(0, dtype=int)])))
 
 
-def _scored(law: Any, rows: int, observed: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, float]:
+def _scored(
+    law: Any, rows: int, observed: np.ndarray | None, *, independent: bool = False
+) -> tuple[np.ndarray, np.ndarray, float]:
     """Return log scores averaged over draws and their errors, and the error of their sum; NaN without outcomes."""
     if observed is None:
         return np.full(rows, np.nan), np.full(rows, np.nan), math.nan
     log_p = log_density(law, observed)
-    scores, errors = log_means(log_p)
-    return scores, errors, error_of_sum(log_p, scores)
+    scores, errors = log_means(log_p, independent=independent)
+    return scores, errors, error_of_sum(log_p, scores, independent=independent)
 
 
 # By draws
@@ -140,7 +142,7 @@ def _over_draws(
     row_moments = moments_over_draws(law, means, means.shape, independent=fit.has_independent_draws)
     if isinstance(fit.observed, Data):
         row_moments = existing(row_moments, fit.model.moments_below(fit.observed))
-    scores = _scored(law, means.shape[2], observed)
+    scores = _scored(law, means.shape[2], observed, independent=fit.has_independent_draws)
     size, is_count = means.size // math.prod(means.shape[:2]), hasattr(law, "logpmf")
     return Predicted(row_moments, _quantiles_over_draws(fit, size, is_count, data, seed), *scores)
 
@@ -158,7 +160,7 @@ def _by_bayes(fit: Fit, law: ClassWithFeatures, observed: np.ndarray | None) -> 
     mean, sd, mcse_mean, mcse_sd = (np.where(is_known, values, np.nan) for values in (p, sd, *errors))
     row_moments = Moments(mean, sd, mcse_mean, mcse_sd, withheld)
     values = {name: np.where(is_known, value, np.nan) for name, value in Quantiles.exact(Categorical(p)).values.items()}
-    scores = _scored(law, len(p), observed)
+    scores = _scored(law, len(p), observed, independent=fit.has_independent_draws)
     return Predicted(row_moments, Quantiles.without_error(values), *scores)
 
 

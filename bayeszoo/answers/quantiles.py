@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,7 +44,7 @@ class Quantiles(NamedTuple):
     @classmethod
     def of_draws(cls, draws: np.ndarray, *, independent: bool = False) -> Quantiles:
         """Return the quantiles of draws (chain, draw, ...), with errors that are NaN if a draw is not finite."""
-        mcse = diagnostics.mcse_of_independent if independent else diagnostics.mcse
+        mcse = partial(diagnostics.mcse, independent=independent)
         is_finite = np.isfinite(draws).all((0, 1))
         finite_draws = np.where(is_finite, draws, 0.0)
         with np.errstate(invalid="ignore"):  # infinity less itself
@@ -133,11 +134,11 @@ def over_draws(
     mixture = Averaged(law(flat(every(draws, step))))
     values = {name: mixture.ppf(level) for name, level in QUANTILES.items()}
     apart = np.maximum(_APART * (values["q975"] - values["q025"]), 0.5 if counts else 0.0)
-    mcse = diagnostics.mcse_of_independent if independent else diagnostics.mcse
     errors = {}
     for name, quantile in values.items():
         below = mixture.below(quantile)
+        of_chains = below.reshape(chains, -1, *below.shape[1:])
         with np.errstate(divide="ignore", invalid="ignore"):
             density = (mixture.cdf(quantile + apart) - mixture.cdf(quantile - apart)) / (2 * apart)
-            errors[name] = mcse(below.reshape(chains, -1, *below.shape[1:])) / density
+            errors[name] = diagnostics.mcse(of_chains, independent=independent) / density
     return Quantiles(values, errors)

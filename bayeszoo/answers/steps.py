@@ -66,8 +66,8 @@ class Steps:
         mean = self.weights @ values
         if self._draws is None:
             return mean, np.zeros_like(mean)
-        mcse = diagnostics.mcse_of_independent if self._fit.has_independent_draws else diagnostics.mcse
-        return mean, mcse(values.reshape(*self._draws, *values.shape[1:]))
+        of_chains = values.reshape(*self._draws, *values.shape[1:])
+        return mean, diagnostics.mcse(of_chains, independent=self._fit.has_independent_draws)
 
     def _probabilities(self, values: np.ndarray) -> dict[str, np.ndarray]:
         return dict(zip(("probability", "mcse_probability"), self.average(values), strict=True))

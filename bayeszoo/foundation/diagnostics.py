@@ -50,17 +50,39 @@ def _cached(name: str, draws: np.ndarray, compute: Callable[[np.ndarray], np.nda
     return result
 
 
-def mcse(draws: np.ndarray, method: str = "mean", prob: float | None = None) -> np.ndarray:
+def mcse(
+    draws: np.ndarray, method: str = "mean", prob: float | None = None, *, independent: bool = False
+) -> np.ndarray:
     """Return the Monte Carlo standard error of the "mean", "sd", "median" or "quantile" ``prob``.
 
-    It is NaN for constant draws, and for chains of fewer than four draws.
+    Of chains, not ``independent``, it is NaN for constant draws and for fewer than four draws a chain.
     """
+    scaled, unit = in_units(draws)
+    if independent:
+        return np.asarray(unit * _of_independent(scaled.reshape(-1, *draws.shape[2:]), method, prob))
     if draws.shape[1] < _MIN_DRAWS:
         return np.full(draws.shape[2:], np.nan)
     options = {} if prob is None else {"prob": prob}
-    scaled, unit = in_units(draws)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(unit * _arviz().mcse(scaled, method=method, **options, **_AXES))
+
+
+def _of_independent(values: np.ndarray, method: str, prob: float | None) -> np.ndarray:
+    """Return the error of the "mean", "sd" or "quantile" of independent draws (draw, ...), which are all effective.
+
+    For a quantile: half the distance between the order statistics that enclose it with the probability of 1 sd.
+    """
+    size = len(values)
+    if prob is not None:
+        levels = scipy.special.betaincinv(size * prob + 1, size * (1 - prob) + 1, _ONE_SD)
+        low, high = max(int(np.floor(size * levels[0])) - 1, 0), min(int(np.ceil(size * levels[1])), size) - 1
+        ordered = np.partition(values, (low, high), axis=0)
+        return np.asarray(ordered[high] - ordered[low]) / 2
+    if method == "mean":
+        return np.asarray(values.std(axis=0, ddof=1) / np.sqrt(size))
+    squares = np.square(values - values.mean(axis=0))
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.sqrt(squares.var(axis=0) / squares.mean(axis=0) / size) / 2)
 
 
 def in_units(draws: np.ndarray) -> tuple[np.ndarray, Any]:
@@ -74,24 +96,6 @@ def in_units(draws: np.ndarray) -> tuple[np.ndarray, Any]:
         return draws, 1.0
     unit = np.where(is_ordinary, 1.0, np.exp2(np.floor(np.log2(np.where(is_ordinary, 1.0, largest)))))
     return draws / unit, unit
-
-
-def mcse_of_independent(draws: np.ndarray, method: str = "mean", prob: float | None = None) -> np.ndarray:
-    """Return the error of the "mean", "sd" or "quantile" of independent draws, which are all effective.
-
-    For a quantile: half the distance between the order statistics that enclose it with the probability of 1 sd.
-    """
-    values = draws.reshape(-1, *draws.shape[2:])
-    size, squares = len(values), np.square(values - values.mean(axis=0))
-    if prob is not None:
-        levels = scipy.special.betaincinv(size * prob + 1, size * (1 - prob) + 1, _ONE_SD)
-        low, high = max(int(np.floor(size * levels[0])) - 1, 0), min(int(np.ceil(size * levels[1])), size) - 1
-        ordered = np.partition(values, (low, high), axis=0)
-        return np.asarray(ordered[high] - ordered[low]) / 2
-    if method == "mean":
-        return np.asarray(values.std(axis=0, ddof=1) / np.sqrt(size))
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.sqrt(squares.var(axis=0) / squares.mean(axis=0) / size) / 2)
 
 
 def ess(draws: np.ndarray, method: str = "bulk") -> np.ndarray:

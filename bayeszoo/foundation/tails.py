@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -69,7 +70,7 @@ def unjudged(means: np.ndarray, variances: np.ndarray | None, independent: bool)
     squares = np.square(means - mean)
     squares = squares * (draws / max(draws - 1, 1)) if variances is None else squares + variances
     sd = np.sqrt(squares.mean(axis=(0, 1)))
-    mcse = diagnostics.mcse_of_independent if independent else diagnostics.mcse
+    mcse = partial(diagnostics.mcse, independent=independent)
     with np.errstate(divide="ignore", invalid="ignore"):  # of constant draws
         return {"mean": mean, "sd": sd, "mcse_mean": mcse(means), "mcse_sd": mcse(squares) / (2 * sd)}
 

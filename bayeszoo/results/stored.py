@@ -57,8 +57,8 @@ class _Attribute[T]:
 
 _MEMORIES: dict[int, dict[str, tuple[Hashable, Any]]] = {}
 """Cache of each living tree by its `id`: for each name, the origin of a value and the value."""
-
-
+INDEPENDENT = ("exact", "approximate")
+"""The kinds of fits whose draws are independent, and not from chains."""
 FITS = "fits"
 """The node of fits by group that holds the fit of each group."""
 
@@ -162,7 +162,7 @@ class Fit:
     @property
     def has_independent_draws(self) -> bool:
         """Whether the draws are independent, and not from chains."""
-        return self.kind in ("exact", "approximate")
+        return self.kind in INDEPENDENT
 
     @property
     def checks(self) -> Mapping[str, dict[str, Any]]:

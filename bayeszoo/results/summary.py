@@ -237,7 +237,7 @@ def summary_of_draws(values: np.ndarray, kind: str) -> Summary:
 
 def _diagnosed(values: np.ndarray, kind: str) -> Summary:
     """Return Monte Carlo errors; for draws of chains also effective sample sizes and R-hat."""
-    mcse = diagnostics.mcse if kind == "sampled" else diagnostics.mcse_of_independent
+    mcse = partial(diagnostics.mcse, independent=kind != "sampled")
     errors_of = {f"mcse_{name}": mcse(values, name) for name in ("mean", "sd")}
     errors_of |= {f"mcse_{name}": mcse(values, "quantile", prob) for name, prob in QUANTILES.items()}
     if kind != "sampled":

@@ -296,7 +296,7 @@ def _errors(numbers: dict[str, float], observed: np.ndarray, replicated: np.ndar
         method = "mean" if prob is None else "quantile"
         if chains and np.ptp(values) > 0 and len(values) // chains >= 4:
             return float(diagnostics.mcse(values.reshape(chains, -1), method, prob))
-        return float(diagnostics.mcse_of_independent(values[None], method, prob))
+        return float(diagnostics.mcse(values[None], method, prob, independent=True))
 
     errors = {"observed": error(observed) if numbers["observed_sd"] else 0.0, "mean": error(replicated)}
     errors |= {name: error(replicated, prob) for name, prob in INTERVAL.items()}

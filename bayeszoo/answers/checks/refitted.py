@@ -29,8 +29,9 @@ def log_predictive(fit: Fit, rows: Arrays, weights: np.ndarray, i: int) -> tuple
     tree = run(model, data, fit.method, seed=attrs["seed"], groups=(), **json.loads(attrs["options"]))
     if tree.attrs["status"] != "ok":
         raise NumericalError(f"the fit without row {i + 1} is not ok ({tree.attrs['status']})", "not_ok")
-    log_p = log_density(model.law(Fit(tree).draws(), others, row), model.inputs.outcome(row))
-    value, error = (float(values[0]) for values in log_means(log_p))
+    refitted = Fit(tree)
+    log_p = log_density(model.law(refitted.draws(), others, row), model.inputs.outcome(row))
+    value, error = (float(values[0]) for values in log_means(log_p, independent=refitted.has_independent_draws))
     if np.isnan(value):
         raise NumericalError(f"few draws of the fit without row {i + 1} carry its density", "no_score")
     return value, error

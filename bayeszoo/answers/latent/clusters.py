@@ -319,7 +319,7 @@ def _densities(fit: Fit, data: Data) -> pd.DataFrame:
     assert isinstance(model, Observable)
     logs = np.asarray(log_density(model.law(fit.draws(), fit.like, data), model.inputs.outcome(data)))
     values = np.exp(logs)
-    log_mean, relative_error = log_means(logs)
+    log_mean, relative_error = log_means(logs, independent=fit.has_independent_draws)
     density = np.exp(log_mean)
     unknown, is_point = np.full(len(density), np.nan), fit.kind == "point estimate"
     mcse = unknown if is_point else density * relative_error

@@ -93,7 +93,8 @@ class Decodable:
         """Return the log predictive density of new rows, and its Monte Carlo error."""
         if self.fitted is None or self.data is self.fitted or self.shape == (1, 1):
             return {}
-        mean, error = log_means(np.reshape(self.model.log_likelihoods(flat(self.draws), self.data), (*self.shape, 1)))
+        log_p = np.reshape(self.model.log_likelihoods(flat(self.draws), self.data), (*self.shape, 1))
+        mean, error = log_means(log_p, independent=self.is_independent)
         return {"log_predictive": float(mean[0]), "mcse_log_predictive": float(error[0])}
 
 

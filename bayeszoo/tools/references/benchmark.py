@@ -177,7 +177,7 @@ def _of_each(target: Target, draws: np.ndarray) -> pd.DataFrame:
     with np.errstate(divide="ignore", invalid="ignore"):
         columns = {
             "bias": bias / sd,
-            "bias_z": bias / np.hypot(_mcse(draws), diagnostics.mcse_of_independent(known[None])),
+            "bias_z": bias / np.hypot(_mcse(draws), diagnostics.mcse(known[None], independent=True)),
             "sd_ratio": own / sd,
             "below_q025": (draws < low).mean(axis=(0, 1)),
             "above_q975": (draws > high).mean(axis=(0, 1)),
@@ -233,7 +233,7 @@ def _heights(target: Target, points: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 def _z(own: np.ndarray, known: np.ndarray) -> float:
     """Return the largest difference of two means in its standard errors; the second are independent draws."""
-    error = np.hypot(_mcse(own), diagnostics.mcse_of_independent(known))
+    error = np.hypot(_mcse(own), diagnostics.mcse(known, independent=True))
     gap = np.abs(own.mean(axis=(0, 1)) - known.mean(axis=(0, 1)))
     return float(np.max(np.divide(gap, error, out=np.full_like(gap, np.inf), where=error > 0)))
 
