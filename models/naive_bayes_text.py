@@ -62,7 +62,6 @@ class NaiveBayesText(WordCounts, ClassConditional):
 
     inputs = LabelledDocuments("y")
     nonnegative, probabilities = ("rates",), ("shares", "theta", "p")
-    has_comparable_rows = False
     examples = (
         Example(
             "federalist_known.csv",

@@ -23,7 +23,7 @@ from bayeszoo.distributions.conjugate.normal import Normal
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.families.mixtures.student import Weighted, expectation, weights, within_pymc
 from bayeszoo.model import EM, Example, Expectation, Latent, Observable, Posterior, Variational, positive, real
-from bayeszoo.model.many_files.additive import Additive
+from bayeszoo.model.capabilities.latent import Additive
 from bayeszoo.model.types import Arrays, DeclaredModel, Params, RowLaw, Simulated
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.linear.declaration", suppress_warning=True)

@@ -15,8 +15,7 @@ from bayeszoo.distributions.statistics.counts import Counts
 from bayeszoo.families.mixtures.dirichlet_process import SplitMergeChain, sticks_for, truncation_error
 from bayeszoo.families.mixtures.sticks import Sticks
 from bayeszoo.fit import default_method
-from bayeszoo.inference.engine.partitions import number_of_partitions, partitions
-from bayeszoo.inference.methods.enumeration import Enumeration, enumerate_posterior
+from bayeszoo.inference.methods.enumeration import Enumeration, enumerate_posterior, number_of_partitions, partitions
 from bayeszoo.model.density import log_density
 from bayeszoo.report.families.profile import of_clusters
 from bayeszoo.results.stored import Fit

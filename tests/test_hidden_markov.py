@@ -126,7 +126,7 @@ def finds_what_was_lost_both_ways(toolbox):
 
 def without_numba(module, *changes):
     source = inspect.getsource(module)
-    for before, after in [*changes, ("@_loops\n", ""), ("math.log(s)", "np.log(s)")]:
+    for before, after in [*changes, ("@loop\n", ""), ("math.log(s)", "np.log(s)")]:
         source = source.replace(before, after)
     mutant = types.ModuleType(module.__name__)
     exec(compile(source, module.__file__, "exec"), mutant.__dict__)

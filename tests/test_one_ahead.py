@@ -102,7 +102,7 @@ def test_rows_of_a_hidden_chain_are_predicted_by_the_states_before():
 
 def test_scores_of_neighbours_are_tested_as_statsmodels_does():
     class Model:
-        lags_checked, scales_fitted = 10, 1
+        lags_checked = 10
 
     score = np.random.default_rng(4).normal(size=80)
     own = autocorrelation(score, np.zeros(80, dtype=int), Model())

@@ -83,7 +83,7 @@ def test_em_of_rows_with_holes_is_their_direct_maximum():
     direct = scipy.optimize.minimize(descend, start, jac=True, method="L-BFGS-B", options=options)
     assert found.objective == pytest.approx(-direct.fun, rel=1e-10)
     np.testing.assert_allclose(covariance(found.state), covariance(ppca.from_vector(direct.x, 2)), atol=1e-5)
-    checks = model.mle_certificate(stats, found.state)
+    checks = model.certificate(stats, found.state)
     assert all(check.passed for check in checks)
 
 
@@ -94,7 +94,7 @@ def test_fitting_reports_the_closed_form_with_its_certificate_which_a_wrong_divi
     assert Fit(tree).checks["stationary_distance"]["value"] < 1e-9
     assert Fit(tree).fact("log_likelihood") == pytest.approx(-404.96278015610, abs=1e-9)
     stats = WEAK.statistics(IRIS)
-    assert not all(check.passed for check in WEAK.mle_certificate(stats, widened(em.mle(WEAK, stats))))
+    assert not all(check.passed for check in WEAK.certificate(stats, widened(em.mle(WEAK, stats))))
 
 
 @pytest.mark.slow
@@ -151,7 +151,7 @@ def test_fewer_rows_than_columns_will_do():
     stats = model.statistics(data_of(Y))
     params, singular = em.mle(model, stats), np.linalg.svd(Y - Y.mean(axis=0), compute_uv=False)
     assert params["variance"] == pytest.approx(np.sum(singular[2:] ** 2) / 6 / 18)
-    assert all(check.passed for check in model.mle_certificate(stats, params))
+    assert all(check.passed for check in model.certificate(stats, params))
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3])

@@ -18,6 +18,7 @@ import scipy
 
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_least
+from bayeszoo.foundation.numerics.constants import LOG_2_PI
 from bayeszoo.foundation.numerics.optimize import Gradient, maximize
 from bayeszoo.inference.engine import cost
 from bayeszoo.inference.engine.approximation import gaussian
@@ -213,4 +214,4 @@ def described(joint: Gradient, x: np.ndarray) -> Start:
         q = gaussian(maximize(joint, x))
     except NumericalError:
         return Start(x, None, joint(x)[0])
-    return Start(q.mean, q.scale, joint(q.mean)[0] + q.log_volume + len(x) / 2 * math.log(2 * math.pi))
+    return Start(q.mean, q.scale, joint(q.mean)[0] + q.log_volume + len(x) / 2 * LOG_2_PI)

@@ -12,9 +12,8 @@ import pytensor.tensor as pt
 import scipy
 from pymc.distributions.transforms import Transform
 
+from bayeszoo.foundation.numerics.constants import LOG_2_PI
 from bayeszoo.likelihoods.ops.covariances import GaussianTerms
-
-_HALF_LOG_2_PI = math.log(2 * math.pi) / 2
 
 
 def InverseWishart(name: str, nu: npt.ArrayLike, psi: np.ndarray, dims: Any = None) -> pt.TensorVariable:
@@ -99,7 +98,7 @@ def gaussian_log_likelihood(
     """Log density of n rows N(mu, Sigma), from their mean and the scatter about it; or of each of K sets (K,)."""
     n, shift = pt.as_tensor_variable(n), mean - mu
     about_mu = scatter + n[..., None, None] * shift[..., :, None] * shift[..., None, :]
-    return _gaussian_terms(sigma, about_mu, n) - n * mean.shape[-1] * _HALF_LOG_2_PI
+    return _gaussian_terms(sigma, about_mu, n) - n * mean.shape[-1] * (LOG_2_PI / 2)
 
 
 def _gaussian_terms(sigma: pt.TensorVariable, scatter: pt.TensorVariable, n: Any) -> pt.TensorVariable:
@@ -129,7 +128,7 @@ def _log_density_of_normal(
     shift, size = value - mean, value.shape[-1]
     scaled = kappa[..., None, None] * shift[..., :, None] * shift[..., None, :]
     terms = _gaussian_terms(sigma, scaled, np.float64(1))
-    return terms + size * (pt.log(kappa) / 2 - _HALF_LOG_2_PI)
+    return terms + size * (pt.log(kappa) / 2 - LOG_2_PI / 2)
 
 
 def _draw_covariance(nu: Any, psi: Any, constant: Any, rng: np.random.Generator, size: Any = None) -> np.ndarray:

@@ -26,9 +26,9 @@ from bayeszoo.model.capabilities import (
     Variational,
 )
 from bayeszoo.model.capabilities.closed import BlockModel
+from bayeszoo.model.capabilities.latent import Additive
 from bayeszoo.model.capabilities.steps import ConcaveLikelihood, Coordinates, Expectation, GibbsChain
 from bayeszoo.model.fields import covariance, known, plain, positive, real, whole
-from bayeszoo.model.many_files.additive import Additive
 from bayeszoo.model.types import Arrays, DeclaredModel, Params, RowLaw, Simulated
 from bayeszoo.model.views import View
 

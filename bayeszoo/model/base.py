@@ -154,10 +154,6 @@ class Model(ABC):
         """Return the model with some fields changed."""
         return replace(self, **values)
 
-    def leverage(self, data: Arrays) -> np.ndarray:
-        """Return the diagonal of the hat matrix of the posterior mean, shape (rows,); NaN where undefined."""
-        return np.full(self.inputs.size(data), np.nan)
-
     def views(self) -> frozenset[View]:
         """Return the parts of the page about a fit; each base adds its own."""
         return frozenset()

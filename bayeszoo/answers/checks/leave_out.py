@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -9,9 +10,10 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from bayeszoo.answers.averages import Average, LeftOut, averaging, by_points, given_the_others
-from bayeszoo.answers.checks.refitted import MOST_REFITS, log_predictive
+from bayeszoo.answers.averages import Average, LeftOut, all_others, averaging, by_points, given_the_others, log_means
+from bayeszoo.data.read import Data
 from bayeszoo.errors import NoRowLaw, NumericalError
+from bayeszoo.fit import fit as run
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.blocks import AT_ONCE, blocks
 from bayeszoo.foundation.named import Arrays, Params
@@ -26,6 +28,8 @@ from bayeszoo.model.parts.accumulated import Accumulated
 from bayeszoo.model.parts.others import all_but_one, statistics_of
 from bayeszoo.results.stored import Fit
 
+MOST_REFITS = 50
+"""Largest number of refits without a row: each takes as long as the fit itself."""
 MAX_DISTINCT = 2000
 """Leave-one-out visits every distinct observation; above this many it is withheld rather than slow."""
 MAX_SINGLE = 5_000_000
@@ -80,7 +84,7 @@ def of_fit(fit: Fit, *, refit: bool = False) -> Score:
         return averaged(fit.model, fit.data, average, params)
     rows, weights = _observations(fit.model, fit.data)
     parts = _left_out(fit.model, rows, weights, average, params)
-    return _over_draws(weights, parts, average, partial(log_predictive, fit, rows, weights))
+    return _over_draws(weights, parts, average, partial(_log_predictive, fit, rows, weights))
 
 
 def plugged_in(model: Model, data: Arrays | Accumulated, estimate: str) -> Score:
@@ -310,3 +314,22 @@ def difference(first: Score, second: Score) -> Score:
     Its ``mcse`` takes the two Monte Carlo errors to be independent.
     """
     return _weighted(first.terms - second.terms, first.weights, math.hypot(first.mcse, second.mcse))
+
+
+def _log_predictive(fit: Fit, rows: Arrays, weights: np.ndarray, i: int) -> tuple[float, float]:
+    """Return the log density of an observation by a fit to all others, and its Monte Carlo error.
+
+    Observations occur ``weights`` (M,) times. Raises `NumericalError` if the fit fails its gate.
+    """
+    model, attrs = fit.model, fit.tree.attrs
+    others, row = all_others(model, rows, weights, i), model.inputs.reordered(rows, np.array([i]))
+    data = Data(others, checked_for=(model.inputs, False))
+    tree = run(model, data, fit.method, seed=attrs["seed"], groups=(), **json.loads(attrs["options"]))
+    if tree.attrs["status"] != "ok":
+        raise NumericalError(f"the fit without row {i + 1} is not ok ({tree.attrs['status']})", "not_ok")
+    refitted = Fit(tree)
+    log_p = log_density(model.law(refitted.draws(), others, row), model.inputs.outcome(row))
+    value, error = (float(values[0]) for values in log_means(log_p, independent=refitted.has_independent_draws))
+    if np.isnan(value):
+        raise NumericalError(f"few draws of the fit without row {i + 1} carry its density", "no_score")
+    return value, error

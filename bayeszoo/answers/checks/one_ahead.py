@@ -16,6 +16,7 @@ from bayeszoo.answers.checks.tails_of_rows import joined, mixture
 from bayeszoo.data.inputs import Series, starts
 from bayeszoo.foundation.blocks import blocks
 from bayeszoo.foundation.named import Params
+from bayeszoo.model.capabilities import Conditional
 from bayeszoo.model.capabilities.sequential import Sequential
 from bayeszoo.model.draws import every, flat, shape_of, size_of
 from bayeszoo.results.stored import Fit
@@ -77,7 +78,8 @@ def autocorrelation(score: np.ndarray, sequence: np.ndarray, model: Sequential) 
     pairs = (residual[k:] * residual[:-k] * (sequence[k:] == sequence[:-k]) for k in range(1, lags + 1))
     r = np.array([float(np.sum(products)) for products in pairs]) / total
     Q = n * (n + 2) * float(np.sum(np.square(r) / (n - np.arange(1, lags + 1))))
-    freedom = max(1, lags + 1 - max(1, model.scales_fitted))
+    scales = len(model.outer) if isinstance(model, Conditional) else 0  # fitted, they reduce the autocorrelation
+    freedom = max(1, lags + 1 - max(1, scales))
     largest = float(np.max(np.abs(score[is_known])))
     tail = 2 * scipy.special.ndtr(-largest)
     figures |= {"lag_1": float(r[0]), "ljung_box_p": float(scipy.special.chdtrc(freedom, Q))}

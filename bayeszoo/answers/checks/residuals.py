@@ -37,6 +37,7 @@ from bayeszoo.foundation.tails import reasons
 from bayeszoo.inference.engine.approximation import GOOD_K_HAT
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Predictive
+from bayeszoo.model.capabilities.linear_predictor import LinearPredictor
 from bayeszoo.model.capabilities.sequential import Sequential
 from bayeszoo.model.density import log_density
 from bayeszoo.model.draws import flat, size_of
@@ -215,7 +216,7 @@ def _framed(fit: Fit, y: np.ndarray, rows: _Rows, agreement: _Agreement | None) 
         "normal_score": score,
         "log_tail": np.where(shown, log_tail, np.nan),
         **quantiles(score if of_others.all() else unknown),
-        "leverage": unknown if fit.method == "mle" else model.leverage(data),
+        "leverage": model.leverage(data) if isinstance(model, LinearPredictor) and fit.method != "mle" else unknown,
         "k_hat": used.k_hat,
         "basis": basis,
     }

@@ -7,6 +7,7 @@ from typing import cast
 import numpy as np
 
 from bayeszoo.answers.classes.probabilities import class_probabilities
+from bayeszoo.data.inputs import LabelledDocuments
 from bayeszoo.data.read import Data
 from bayeszoo.foundation.named import Arrays
 from bayeszoo.model.base import Model
@@ -19,10 +20,10 @@ def share_as_low(fit: Fit, data: Data, log_features: np.ndarray) -> np.ndarray:
     """Return for each new row the share of training rows whose features have as low a density.
 
     NaN if cells of the row are missing, as its density is of fewer features; if the training rows were not kept; and
-    for models whose rows are not comparable.
+    for documents, whose lengths differ.
     """
     model = cast(Classifies, fit.model)
-    if isinstance(fit.observed, Accumulated) or not model.has_comparable_rows:
+    if isinstance(fit.observed, Accumulated) or isinstance(model.inputs, LabelledDocuments):
         return np.full(len(log_features), np.nan)
     parts = list(class_probabilities(fit, fit.data, None, False))
     of_training = np.concatenate([part.log_features for part in parts])

@@ -36,8 +36,8 @@ from bayeszoo.foundation.named import Document
 from bayeszoo.foundation.process import signals
 from bayeszoo.model import find as zoo
 from bayeszoo.model.base import Model
+from bayeszoo.model.capabilities.latent import Additive
 from bayeszoo.model.incomplete import naming_impute
-from bayeszoo.model.many_files.additive import Additive
 from bayeszoo.plots import fits as pictures
 from bayeszoo.plots import style
 from bayeszoo.report import page

@@ -65,7 +65,7 @@ class PpcaModel(FactorModel, family=True):
         self.prior(stats.size)
         return closed_form(stats, self.q) if stats.is_complete else None
 
-    def mle_certificate(self, stats: Patterns, params: Params) -> list[Check]:
+    def certificate(self, stats: Patterns, params: Params) -> list[Check]:
         """Check that the likelihood is stationary at the parameters and has a maximum in all free entries.
 
         The gradient is that of the sampled density, and shares no code with the closed form.

@@ -6,13 +6,11 @@ methods for hidden Markov models (forward filtering, backward sampling).
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from bayeszoo.families.hmm.passes import CheckedChain
-
-_loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
+from bayeszoo.likelihoods.compiling import loop
 
 
 def viterbi(
@@ -50,7 +48,7 @@ def sample_paths(
     return paths
 
 
-@_loops
+@loop
 def _best_path(log_initial, log_transition, log_b, opens, path):  # type: ignore[no-untyped-def]
     """Fill in the path; scores are relative to the best one, so that a million rows do not cost ten digits."""
     size, states = log_b.shape
@@ -77,7 +75,7 @@ def _best_path(log_initial, log_transition, log_b, opens, path):  # type: ignore
         path[t] = state
 
 
-@_loops
+@loop
 def _draw(log_filtered, log_transition, ends, uniforms, path):  # type: ignore[no-untyped-def]
     """Fill in one path, from its end, by inverting the distribution function at the uniforms."""
     size, states = log_filtered.shape

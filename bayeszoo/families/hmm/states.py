@@ -10,14 +10,17 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.data.inputs import starts
+from bayeszoo.distributions import discrete, frozen
 from bayeszoo.distributions.averages.averaged import RowLaw
+from bayeszoo.distributions.averages.mixture_rows import CountRows, RealRows
 from bayeszoo.distributions.conjugate.categorical import Categorical
 from bayeszoo.distributions.conjugate.law import Law
+from bayeszoo.distributions.conjugate.normal import Normal
+from bayeszoo.distributions.conjugate.poisson import Poisson
 from bayeszoo.distributions.information import entropy
 from bayeszoo.errors import InputError
 from bayeszoo.families.hmm import emissions, passes
 from bayeszoo.families.hmm.entropy_rate import emissions_at, rate_bounds, simulated_rate
-from bayeszoo.families.hmm.rows import rows_of
 from bayeszoo.families.hmm.tables import HiddenChain, Pair
 from bayeszoo.families.markov.stationary import stationary
 from bayeszoo.foundation.named import Arrays, Params
@@ -157,3 +160,14 @@ class HiddenStates(StatesInTime, family=True):
             draw = {name: values[i] for name, values in arrays.items()}
             parts.append(function(prior.tables_at(draw), prior.emission.log_density(draw, data)))
         return np.reshape(parts, (*leading, *np.shape(parts[0])))
+
+
+def rows_of(block: Law[Any], params: Params, states: np.ndarray) -> RowLaw:
+    """Return the law of rows given probabilities of their states, (..., rows, K), at the block's parameters."""
+    if isinstance(block, Categorical):
+        return discrete.Categorical(states @ block.row_mean(params))
+    if isinstance(block, Poisson):
+        return CountRows(states, discrete.Poisson(np.asarray(block.row_mean(params))[..., None, :]))
+    assert isinstance(block, Normal)
+    means, variances = (np.asarray(values)[..., None, :] for values in block.means_and_variances(params))
+    return RealRows(states, frozen.norm(means, np.sqrt(variances)))

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from bayeszoo.data.inputs.features.levels import by_any_name, products
+from bayeszoo.data.inputs.features.formula import coding_of, levels_of
+from bayeszoo.data.inputs.features.levels import by_any_name, by_feature, products
 from bayeszoo.data.read import read
 from bayeszoo.data.table.table import shown
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import InputError
 from bayeszoo.families.linear.least_squares import Solution, clearly_independent, identify
-from bayeszoo.families.linear.levels import separate
 from bayeszoo.families.statistics.factored import FactoredMoments
 from bayeszoo.foundation.named import Arrays, Coords, Fields, Params
 from bayeszoo.model.base import Axes
@@ -148,7 +149,7 @@ class LinearTerms(LinearPredictor, family=True):
 
         A formula may have features that cannot vary alone, such as ``x`` next to ``log(x)``; they are left out.
         """
-        return separate(self.used(data), data)
+        return _separate_features(self.used(data), data)
 
     def _powers(self, data: Arrays) -> tuple[np.ndarray, np.ndarray]:
         """Return the used features minus their centres, shape (n, F), and their units, shape (F,)."""
@@ -317,3 +318,22 @@ def identified(model: LinearTerms, data: object = None) -> pd.DataFrame:
     stats = model.moments(data)
     sums = identify(model.equations(stats)[0], model.units(stats))
     return pd.DataFrame(sums.coefficients, index=sums.texts(terms), columns=terms)
+
+
+def _separate_features(columns_used: np.ndarray, data: Arrays) -> dict[str, Feature]:
+    """Return the features that can vary alone and have a used column, alone or in an interaction."""
+    names, levels = data["feature"].tolist(), levels_of(data)
+    of_products, coding = products(names), coding_of(data)
+    used = {j for i in columns_used.tolist() for j in of_products.get(i, [i])}
+    columns = {name: Feature([i], []) for i, name in enumerate(names) if i not in of_products}
+    for name, places in by_feature(names, coding.names if coding else {}).items():
+        if len(levels.get(name, ())) == len(places) + 1:
+            columns = {key: feature for key, feature in columns.items() if feature.places[0] not in places}
+            columns[name] = Feature(places, levels[name])
+    in_order = dict(sorted(columns.items(), key=lambda item: item[1].places))
+    features = {name: feature for name, feature in in_order.items() if used & {*feature.places}}
+    parts = [getattr(coding, "made_of", {}).get(name, []) for name in names]
+    shared = Counter(
+        part for feature in features.values() for part in {part for i in feature.places for part in parts[i]}
+    )
+    return {name: feature for name, feature in features.items() if all(shared[p] < 2 for p in parts[feature.places[0]])}

@@ -77,11 +77,6 @@ class MovingSeries(LevelsInTime, Conditional, EM, family=True):
         """Return the size of the first state: 1, the level."""
         return 1
 
-    @property
-    def scales_fitted(self) -> int:
-        """The number of fitted standard deviations."""
-        return len(self.outer)
-
     def rows_about(self, params: Params, means: RowLaw) -> RowLaw:
         """Return the normal distribution of rows given that of their means, with r^2 added to the variances."""
         noise = np.asarray(params.get("r", 0.0))[..., None]

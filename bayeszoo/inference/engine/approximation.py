@@ -12,6 +12,7 @@ import scipy
 
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import MAX_K_HAT, Check, pareto_k
+from bayeszoo.foundation.numerics.constants import LOG_2_PI
 from bayeszoo.foundation.numerics.optimize import Gradient, Mode
 from bayeszoo.inference.problem import LOG_WEIGHT, Outcome, Problem
 
@@ -46,7 +47,7 @@ class Gaussian:
 
     def log_density_at(self, z: np.ndarray) -> np.ndarray:
         """Log q at the points that ``z`` maps to."""
-        return -0.5 * np.sum(z * z, axis=-1) - self.log_volume - 0.5 * len(self.mean) * math.log(2 * math.pi)
+        return -0.5 * np.sum(z * z, axis=-1) - self.log_volume - 0.5 * len(self.mean) * LOG_2_PI
 
     @property
     def sd(self) -> np.ndarray:

@@ -17,11 +17,10 @@ from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_most, passed
 from bayeszoo.foundation.named import Params
+from bayeszoo.foundation.numerics.constants import LOG_2_PI
 from bayeszoo.foundation.numerics.optimize import (
-    MAX_DISTANCE,
     Gradient,
     Mode,
-    describe,
     distance_checks,
     maximize,
     require_few,
@@ -103,8 +102,7 @@ def _mle(problem: Problem) -> Outcome:
         params = model.closed_mle(some_of(problem.sample))
         if params is None:
             return em.run(problem, estimate="mle")
-        certificate = model.mle_certificate(problem.sample, params) or _stationary(problem, params)
-        return _computed(problem, params, "closed form", certificate)
+        return _computed(problem, params, "closed form", model.certificate(problem.sample, params))
     if isinstance(model, PointEstimates):
         with problem.clock.phase("run"):
             params = model.mle(problem.stats)
@@ -133,12 +131,6 @@ def _computed(problem: Problem, params: Params, sampler: str, checks: list[Check
         facts = {"mode_space": em.SPACE, **_heights(problem, params)}
     draws = {name: np.asarray(value, dtype=np.float64)[None, None] for name, value in params.items()}
     return Outcome(draws, sampler, checks, facts)
-
-
-def _stationary(problem: Problem, params: Params) -> list[Check]:
-    """Check by the gradient of the sampled density that the likelihood is stationary at a point."""
-    distance = describe(problem.density.likelihood, problem.density.unconstrain(params)).distance
-    return [at_most("stationary_distance", distance, MAX_DISTANCE)]
 
 
 def _nearby_gain(problem: Problem, params: Params, objective: Callable[[Params], float]) -> float:
@@ -240,7 +232,7 @@ def laplace(problem: Problem, *, draws: int = 1000, chains: int = 4) -> Outcome:
         q = approximation.gaussian(mode)
         if not passed(at_mode := distance_checks(mode)) and is_on_corner(joint, q):
             raise NumericalError(CORNERS, "no_curvature")
-        log_evidence = mode.value + q.log_volume + 0.5 * density.size * math.log(2 * math.pi)
+        log_evidence = mode.value + q.log_volume + 0.5 * density.size * LOG_2_PI
         facts = {"mode_space": "unconstrained (with Jacobian)", "gradient_norm": mode.gradient_norm}
         facts["log_evidence"] = log_evidence
         points = q.at(problem.rng.spawn(1)[0].standard_normal((VISITS, density.size)))

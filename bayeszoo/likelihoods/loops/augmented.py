@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import math
 
-import numba
-
-_loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
+from bayeszoo.likelihoods.compiling import loop
 
 SPLIT = 0.64
 """The point, in units of 4 times the variable, that separates the two series of the Polya-Gamma density."""
@@ -18,12 +16,12 @@ FAR = 40.0
 """Half predictor above which the right tail has less than 1e-200 of the proposals, and is left out."""
 
 
-@_loops
+@loop
 def _normal_cdf(x: float) -> float:
     return 0.5 * math.erfc(-x / math.sqrt(2.0))
 
 
-@_loops
+@loop
 def _right_share(z: float) -> float:
     """Return the share of proposals to the right of the split."""
     if z > FAR:
@@ -35,7 +33,7 @@ def _right_share(z: float) -> float:
     return right / (right + 2.0 * below)
 
 
-@_loops
+@loop
 def _left(z: float, rng) -> float:  # type: ignore[no-untyped-def]
     """Draw from the inverse Gaussian with mean 1 / z and shape 1, truncated at the split."""
     if z * SPLIT < 1.0:
@@ -55,7 +53,7 @@ def _left(z: float, rng) -> float:  # type: ignore[no-untyped-def]
             return x
 
 
-@_loops
+@loop
 def _is_accepted(x: float, rng) -> bool:  # type: ignore[no-untyped-def]
     """Say whether a proposal is accepted: partial sums of the alternating series bracket a uniform number."""
     height, total, n = rng.random(), 1.0, 0
@@ -73,7 +71,7 @@ def _is_accepted(x: float, rng) -> bool:  # type: ignore[no-untyped-def]
                 return False
 
 
-@_loops
+@loop
 def _polya_gamma(z: float, right: float, rng) -> float:  # type: ignore[no-untyped-def]
     """Draw a variable PG(1, 2 z), z >= 0; ``right`` is the probability to the right of the split."""
     while True:
@@ -85,7 +83,7 @@ def _polya_gamma(z: float, right: float, rng) -> float:  # type: ignore[no-untyp
             return x / 4.0
 
 
-@_loops
+@loop
 def polya_gamma(trials, eta, drawn, rng):  # type: ignore[no-untyped-def]
     """Draw PG(trials, eta) for each row into ``drawn``, as a sum over whole numbers of trials."""
     for i in range(len(trials)):
@@ -96,7 +94,7 @@ def polya_gamma(trials, eta, drawn, rng):  # type: ignore[no-untyped-def]
         drawn[i] = total
 
 
-@_loops
+@loop
 def _above(eta: float, rng) -> float:  # type: ignore[no-untyped-def]
     """Draw from N(eta, 1) truncated to positive numbers."""
     if eta > -0.4:  # at least a third of the draws are above 0
@@ -111,7 +109,7 @@ def _above(eta: float, rng) -> float:  # type: ignore[no-untyped-def]
             return x
 
 
-@_loops
+@loop
 def latent_normals(successes, trials, eta, drawn, rng):  # type: ignore[no-untyped-def]
     """Draw the sum of N(eta, 1) over the trials of each row, truncated above 0 for successes and below for failures.
 

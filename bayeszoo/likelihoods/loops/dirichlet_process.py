@@ -8,25 +8,25 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
+from bayeszoo.likelihoods.compiling import loop
+
 FULL, DIAGONAL, SPHERICAL = 0, 1, 2
-_loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 
 
-@_loops
+@loop
 def _log_beta(a, b):  # type: ignore[no-untyped-def]
     return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
 
 
-@_loops
+@loop
 def _log_of_one_and(x):  # type: ignore[no-untyped-def]
     """Return log(1 + exp(x)) without overflow."""
     return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
 
 
-@_loops
+@loop
 def _log_of_sticks(counts, alpha, beta, first, last):  # type: ignore[no-untyped-def]
     """Return the log probability of counts (K,) under the sticks from first to last, up to a constant."""
     value, after = 0.0, counts[first:].sum()
@@ -36,7 +36,7 @@ def _log_of_sticks(counts, alpha, beta, first, last):  # type: ignore[no-untyped
     return value
 
 
-@_loops
+@loop
 def _refresh(kind, k, state):  # type: ignore[no-untyped-def]
     """Update the predictive density of cluster k; return False if psi has lost its digits."""
     size, mean, psi, root, constant, power, of_size, _ = state
@@ -66,7 +66,7 @@ def _refresh(kind, k, state):  # type: ignore[no-untyped-def]
     return True
 
 
-@_loops
+@loop
 def _log_predictive(kind, k, y, state):  # type: ignore[no-untyped-def]
     """Return the Student-t log density of a row given the rows of cluster k."""
     size, mean, _, root, constant, power, of_size, z = state
@@ -90,7 +90,7 @@ def _log_predictive(kind, k, y, state):  # type: ignore[no-untyped-def]
     return value - power[k] * math.log1p(share * squares) if kind == SPHERICAL else value
 
 
-@_loops
+@loop
 def _take(kind, k, y, sign, state):  # type: ignore[no-untyped-def]
     """Add a row to cluster k, or with sign -1 remove it; return False if digits are lost."""
     size, mean, psi, kappas = state[0], state[1], state[2], state[6][0]
@@ -108,7 +108,7 @@ def _take(kind, k, y, sign, state):  # type: ignore[no-untyped-def]
     return _refresh(kind, k, state)
 
 
-@_loops
+@loop
 def _empty(kind, k, prior, state):  # type: ignore[no-untyped-def]
     """Reset cluster k to no rows: its posterior is the prior."""
     size, mean, psi = state[:3]
@@ -117,7 +117,7 @@ def _empty(kind, k, prior, state):  # type: ignore[no-untyped-def]
     _refresh(kind, k, state)
 
 
-@_loops
+@loop
 def _fill(kind, k, component, Y, prior, state):  # type: ignore[no-untyped-def]
     """Rebuild cluster k from the rows of component k."""
     _empty(kind, k, prior, state)
@@ -126,7 +126,7 @@ def _fill(kind, k, component, Y, prior, state):  # type: ignore[no-untyped-def]
             _take(kind, k, Y[n], 1, state)
 
 
-@_loops
+@loop
 def _draw_components(kind, component, counts, order, Y, alpha, beta, prior, state, rng):  # type: ignore[no-untyped-def]
     """Draw the cluster of each row given those of all other rows."""
     K, logs = len(alpha), np.empty(len(alpha))
@@ -161,7 +161,7 @@ def _draw_components(kind, component, counts, order, Y, alpha, beta, prior, stat
         _take(kind, new, Y[n], 1, state)
 
 
-@_loops
+@loop
 def _split_or_merge(kind, component, counts, Y, alpha, beta, prior, state, rng):  # type: ignore[no-untyped-def]
     """Propose to split the cluster of two random rows, or to merge their clusters, by Dahl's sequential allocation.
 
@@ -242,7 +242,7 @@ def _split_or_merge(kind, component, counts, Y, alpha, beta, prior, state, rng):
     _fill(kind, second, component, Y, prior, state)
 
 
-@_loops
+@loop
 def _exchange_labels(component, counts, alpha, beta, times, rng):  # type: ignore[no-untyped-def]
     """Propose to exchange the sticks of two clusters, N times."""
     K = len(alpha)
@@ -263,7 +263,7 @@ def _exchange_labels(component, counts, alpha, beta, times, rng):  # type: ignor
     component[:] = places[component]
 
 
-@_loops
+@loop
 def sweep(kind, component, orders, Y, alpha, beta, prior, state, splits, rng):  # type: ignore[no-untyped-def]
     """Draw the clusters of all rows, in place, once for each order in ``orders`` (M, rows).
 

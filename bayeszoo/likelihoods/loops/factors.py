@@ -10,16 +10,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba
 import numpy as np
 
+from bayeszoo.foundation.numerics.constants import LOG_2_PI
+from bayeszoo.likelihoods.compiling import loop
 from bayeszoo.likelihoods.loops.vectors import inverse_factor
 
-_loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
-_NATS = math.log(2 * math.pi)
 
-
-@_loops
+@loop
 def _of_pattern(W: np.ndarray, variance: float, n: float, shift: np.ndarray, scatter: np.ndarray) -> Any:
     """Return the log likelihood of n rows, and its derivatives in shift, loadings and variance.
 
@@ -32,12 +30,12 @@ def _of_pattern(W: np.ndarray, variance: float, n: float, shift: np.ndarray, sca
     B = S @ G
     explained = (np.trace(S) - np.sum(W * B)) / variance  # the trace of C^-1 S
     inner = (B - G @ (W.T @ B)) / variance  # C^-1 S G
-    value = -0.5 * (n * (d * _NATS + log_det) + explained)
+    value = -0.5 * (n * (d * LOG_2_PI + log_det) + explained)
     of_variance = -0.5 * (n * (d - np.sum(G * W)) - (explained - np.sum(W * inner))) / variance
     return value, n * (shift - G @ (W.T @ shift)) / variance, inner - n * G, of_variance
 
 
-@_loops
+@loop
 def ppca_value_and_gradient(
     mean: np.ndarray,
     loadings: np.ndarray,

@@ -8,14 +8,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba
 import numpy as np
 
-_loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
-_NATS = math.log(2 * math.pi)
+from bayeszoo.foundation.numerics.constants import LOG_2_PI
+from bayeszoo.likelihoods.compiling import loop
 
 
-@_loops
+@loop
 def gaussian_value_and_gradient(C: np.ndarray, y: np.ndarray) -> Any:
     """Return log N(y | 0, C) and its gradient in C; -inf and zeros if C is not positive definite."""
     n = len(y)
@@ -31,5 +30,5 @@ def gaussian_value_and_gradient(C: np.ndarray, y: np.ndarray) -> Any:
         log_det += 2 * math.log(L[i, i])
     inverse = np.linalg.inv(C)
     u = inverse @ y
-    value = -(np.sum(u * y) + log_det + n * _NATS) / 2
+    value = -(np.sum(u * y) + log_det + n * LOG_2_PI) / 2
     return value, (np.outer(u, u) - inverse) / 2

@@ -14,19 +14,19 @@ import numpy as np
 import numpy.typing as npt
 
 from bayeszoo.errors import NumericalError
+from bayeszoo.foundation.numerics.constants import LOG_2_PI
+from bayeszoo.likelihoods.compiling import loop
 from bayeszoo.likelihoods.loops.vectors import exponentials, inverse_factor
 
 BLOCK = 256
 """Rows in a block: few enough for the first-level cache, enough for vector instructions."""
 
-_NATS = math.log(2 * math.pi)
 
-_loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 # allows vectorized sums over rows, in any order
 _sums = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
 
 
-@_loops
+@loop
 def _whiten(rows: int, block: np.ndarray, mean: np.ndarray, inverse: np.ndarray, z: np.ndarray) -> None:
     """Fill in z = L^-1 (y - mean), of shape (D, rows)."""
     for i in range(len(mean)):
@@ -37,7 +37,7 @@ def _whiten(rows: int, block: np.ndarray, mean: np.ndarray, inverse: np.ndarray,
                 z[i, n] += inverse[i, j] * (block[j, n] - mean[j])
 
 
-@_loops
+@loop
 def _log_densities(rows: int, constant: float, z: np.ndarray, out: np.ndarray) -> None:
     """Fill in constant - z'z / 2."""
     for n in range(rows):
@@ -47,7 +47,7 @@ def _log_densities(rows: int, constant: float, z: np.ndarray, out: np.ndarray) -
             out[n] -= 0.5 * z[i, n] * z[i, n]
 
 
-@_loops
+@loop
 def _responsibilities(rows: int, p: np.ndarray, work: np.ndarray) -> float:
     """Replace log w_k N(y | k), of shape (K, rows), by responsibilities; return the sum of the rows' log densities.
 
@@ -77,7 +77,7 @@ def _responsibilities(rows: int, p: np.ndarray, work: np.ndarray) -> float:
     return value
 
 
-@_loops
+@loop
 def _sum_of_logs(rows: int, x: np.ndarray) -> float:
     """Return the sum of log(x), with one logarithm for each product of 16 factors; each x is 0 or from 1 to K."""
     value, product = 0.0, 1.0
@@ -109,7 +109,7 @@ def _add(rows: int, r: np.ndarray, z: np.ndarray, shift: np.ndarray, scatter: np
     return count
 
 
-@_loops
+@loop
 def whitened_statistics(weights: np.ndarray, means: np.ndarray, covariances: np.ndarray, Y: np.ndarray) -> Any:
     """Return log likelihood, N_k, sums of r z and of r z z', Cholesky factors L, their inverses; z = L^-1 (y - mu).
 
@@ -120,7 +120,7 @@ def whitened_statistics(weights: np.ndarray, means: np.ndarray, covariances: np.
         raise ValueError("weights, means, covariances and rows differ in K or D")
     factors, inverses, constants, start = np.zeros((K, D, D)), np.zeros((K, D, D)), np.empty(K), 0.0
     for k in range(K):
-        constants[k] = math.log(weights[k]) - 0.5 * D * _NATS
+        constants[k] = math.log(weights[k]) - 0.5 * D * LOG_2_PI
         constants[k] -= inverse_factor(covariances[k], factors[k], inverses[k])
         if np.isnan(constants[k]):
             start = np.nan

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
+
+from bayeszoo.likelihoods.compiling import loop
 
 BLOCK = 4
 """Topics in a block, summed sequentially."""
@@ -21,15 +22,13 @@ TOGETHER = 256
 FAR = 1e200
 """Products outside 1 / FAR to FAR are moved into the logarithm, far from overflow."""
 
-_loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 
-
-@_loops
+@loop
 def _raised(x: float, power: float) -> float:
     return x if power == 1.0 else math.exp(power * math.log(x))
 
 
-@_loops
+@loop
 def sweep(topic, order, starts, term, alpha, eta, in_document, of_word, total, power, rng):  # type: ignore[no-untyped-def]
     """Draw the topic of each word, (words,) of int32, in place, given those of all other words.
 
@@ -79,7 +78,7 @@ def sweep(topic, order, starts, term, alpha, eta, in_document, of_word, total, p
             share[new] = _raised((of_document[new] + alpha[new]) / (total[new] + eta_total), power)
 
 
-@_loops
+@loop
 def _moved(k, change, of_document, row, total, weight, eta_total, share):  # type: ignore[no-untyped-def]
     """Add ``change`` (1 or -1) words to topic k; ``share`` (K,) are (n_kv + eta_v) / (n_k + sum of eta)."""
     of_document[k] += change
@@ -88,7 +87,7 @@ def _moved(k, change, of_document, row, total, weight, eta_total, share):  # typ
     share[k] = (row[k] + weight) / (total[k] + eta_total)
 
 
-@_loops
+@loop
 def _cumulative(of_document, alpha, share, sums):  # type: ignore[no-untyped-def]
     """Write the cumulative probabilities of a word's topics, up to a common factor, and return the last."""
     total = 0.0
@@ -98,7 +97,7 @@ def _cumulative(of_document, alpha, share, sums):  # type: ignore[no-untyped-def
     return total
 
 
-@_loops
+@loop
 def sweep_words(topic, places, starts, doc, alpha, eta, in_document, of_word, total, rng):  # type: ignore[no-untyped-def]
     """Draw the topics of all occurrences of each word together, in place, given those of all other words.
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba
 import numpy as np
+
+from bayeszoo.likelihoods.compiling import loop
 
 LOGIT, LOG, PROBIT = 0, 1, 2
 """Codes of the links: log odds or normal quantile of a success, or log mean of a count per exposure."""
@@ -17,10 +18,8 @@ TAIL = -25.0
 """Below this the normal distribution function is computed by its asymptotic series, exact to double precision there."""
 _ROOT, _LOG_ROOT = math.sqrt(2 * math.pi), math.log(2 * math.pi) / 2
 
-_loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 
-
-@_loops
+@loop
 def _logit(eta: float, outcome: float, size: float) -> Any:
     """Return log density and slope of successes in ordered trials with probability 1 / (1 + exp(-eta))."""
     tail = math.exp(-abs(eta))
@@ -31,14 +30,14 @@ def _logit(eta: float, outcome: float, size: float) -> Any:
     return -failures * eta - size * math.log1p(tail), size * less_likely - failures
 
 
-@_loops
+@loop
 def _log(eta: float, outcome: float, size: float) -> Any:
     """Return log density and slope of a count with mean size * exp(eta)."""
     mean = size * math.exp(eta)
     return outcome * (eta + math.log(size)) - mean - math.lgamma(outcome + 1), outcome - mean
 
 
-@_loops
+@loop
 def _log_cdf(eta: float) -> Any:
     """Return log Phi(eta) and its slope."""
     if eta < TAIL:
@@ -50,7 +49,7 @@ def _log_cdf(eta: float) -> Any:
     return value, math.exp(-0.5 * eta * eta) / (_ROOT * probability)
 
 
-@_loops
+@loop
 def _probit(eta: float, outcome: float, size: float) -> Any:
     """Return log density and slope of successes in ordered trials with probability Phi(eta)."""
     value, slope = 0.0, 0.0
@@ -63,7 +62,7 @@ def _probit(eta: float, outcome: float, size: float) -> Any:
     return value, slope
 
 
-@_loops
+@loop
 def glm_value_and_gradient(w: np.ndarray, design: np.ndarray, outcome: np.ndarray, size: np.ndarray, link: int) -> Any:
     """Return the log likelihood of rows (n, T), outcomes and sizes (n,), and its derivatives in the weights (T,)."""
     if design.shape != (len(outcome), len(w)) or len(size) != len(outcome):
@@ -84,7 +83,7 @@ def glm_value_and_gradient(w: np.ndarray, design: np.ndarray, outcome: np.ndarra
     return value, design.T @ slopes
 
 
-@_loops
+@loop
 def softmax_value_and_gradient(w: np.ndarray, design: np.ndarray, codes: np.ndarray) -> Any:
     """Return the log likelihood of rows (n, T) and classes (n,), and its derivatives in the weights (K, T)."""
     if design.shape != (len(codes), w.shape[1]):

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
+from bayeszoo.likelihoods.compiling import loop
 from bayeszoo.likelihoods.loops.vectors import copied, exponentials, with_entry
 
 RESCALE = 1e-50
@@ -30,10 +30,8 @@ LARGEST_LOG = math.log(1e300)
 # is between 0 and FAINT before it is lost.
 LEAST_ENTRY, LEAST_DENSITY, FAINT, LEAST_SUM = 1e-50, 1e-100, 1e-150, 1e-200
 
-_loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 
-
-@_loops
+@loop
 def _least_above(bound: float, x: np.ndarray) -> float:
     """Return the smallest entry of a matrix above ``bound``, at most 1.0."""
     smallest = 1.0  # numpy.where and min would take six seconds to compile
@@ -43,7 +41,7 @@ def _least_above(bound: float, x: np.ndarray) -> float:
     return smallest
 
 
-@_loops
+@loop
 def _densities(b: np.ndarray, largest: np.ndarray, watch: bool) -> float:
     """Replace log densities (K, n) by densities over the largest of their column, whose log is written to ``largest``.
 
@@ -63,7 +61,7 @@ def _densities(b: np.ndarray, largest: np.ndarray, watch: bool) -> float:
     return math.exp(smallest)
 
 
-@_loops
+@loop
 def _forward(zeros, initial, transition, b, rows, opens, pred):  # type: ignore[no-untyped-def]
     """Fill in pred[t, j] = p(z_t = j, rows before t), up to a factor that keeps it representable.
 
@@ -96,7 +94,7 @@ def _forward(zeros, initial, transition, b, rows, opens, pred):  # type: ignore[
     return value + math.log(s), smallest_sum
 
 
-@_loops
+@loop
 def _backward(zeros, transition, b, rows, opens, pred, d_initial, d_transition):  # type: ignore[no-untyped-def]
     """Replace pred by the derivative of the log likelihood by b of each row; add to the tables' derivatives.
 
@@ -132,7 +130,7 @@ def _backward(zeros, transition, b, rows, opens, pred, d_initial, d_transition):
                 d_initial[j] += u[j]
 
 
-@_loops
+@loop
 def _may_lose(initial, transition):  # type: ignore[no-untyped-def]
     """Say whether a state lost to underflow may matter later, and whether the first route is then safe."""
     closed = _least_above(-1.0, transition) < LEAST_ENTRY
@@ -140,7 +138,7 @@ def _may_lose(initial, transition):  # type: ignore[no-untyped-def]
     return closed, not closed or smallest >= LEAST_ENTRY
 
 
-@_loops
+@loop
 def _none_lost(pred, b, rows, least_density):  # type: ignore[no-untyped-def]
     """Say whether no possible state became so improbable that it may have been lost."""
     none_is_faint = least_density >= LEAST_DENSITY
@@ -150,7 +148,7 @@ def _none_lost(pred, b, rows, least_density):  # type: ignore[no-untyped-def]
     return none_is_faint
 
 
-@_loops
+@loop
 def opens(starts: np.ndarray, rows: int) -> np.ndarray:
     """Mark the first row of each sequence."""
     marks = np.zeros(rows, np.bool_)
@@ -164,14 +162,14 @@ def opens(starts: np.ndarray, rows: int) -> np.ndarray:
 # The second route, in logarithms
 
 
-@_loops
+@loop
 def _exp(x: float) -> float:
     """Return exp(x), or a large finite number on overflow, as it may be multiplied by zero."""
     # the C library takes ten times as long on underflow
     return 0.0 if x < -745.2 else math.exp(LARGEST_LOG if x > LARGEST_LOG else x)
 
 
-@_loops
+@loop
 def _log_sum(x: np.ndarray) -> float:
     """Return log(sum(exp(x))); -inf if all are."""
     largest = x[0]
@@ -185,7 +183,7 @@ def _log_sum(x: np.ndarray) -> float:
     return largest + math.log(total)
 
 
-@_loops
+@loop
 def log_forward(log_initial, log_transition, log_b, rows, opens, pred):  # type: ignore[no-untyped-def]
     """Fill in pred[t, j] = log p(z_t = j | rows before t) up to an impossible row; return the log likelihood."""
     size, value = len(log_initial), 0.0
@@ -206,7 +204,7 @@ def log_forward(log_initial, log_transition, log_b, rows, opens, pred):  # type:
     return value
 
 
-@_loops
+@loop
 def log_rows(log_initial, log_transition, log_b, opens, terms):  # type: ignore[no-untyped-def]
     """Fill in terms[d, t] = log p(row t | rows before t) at draws d, each with its own tables and densities.
 
@@ -224,7 +222,7 @@ def log_rows(log_initial, log_transition, log_b, opens, terms):  # type: ignore[
     return draws
 
 
-@_loops
+@loop
 def _log_backward(log_transition, log_b, rows, opens, pred, d_initial, d_transition):  # type: ignore[no-untyped-def]
     """Replace pred by the log derivative by b of each row; add to the tables' derivatives."""
     size, is_last = len(log_transition), True
@@ -245,7 +243,7 @@ def _log_backward(log_transition, log_b, rows, opens, pred, d_initial, d_transit
             d_initial[j] += _exp(u[j]) if is_last else 0.0
 
 
-@_loops
+@loop
 def _in_logs(initial, transition, log_b, rows, opens):  # type: ignore[no-untyped-def]
     """Return the log likelihood, derivatives by the tables, and log derivatives by b of each row."""
     size = len(initial)
@@ -262,7 +260,7 @@ def _in_logs(initial, transition, log_b, rows, opens):  # type: ignore[no-untype
 # Both routes: rows that share the densities of V distinct observations
 
 
-@_loops
+@loop
 def _scaled(zeros, initial, transition, b, largest, logs, codes, opens, d_b, d_initial, d_transition):  # type: ignore[no-untyped-def]
     """Add to the derivatives; return the log likelihood, and whether the first route was exact."""
     (closed, safe), pred = _may_lose(initial, transition), np.empty((len(codes), len(initial)))
@@ -282,7 +280,7 @@ def _scaled(zeros, initial, transition, b, largest, logs, codes, opens, d_b, d_i
     return value + partial, math.isfinite(d_b.sum() + d_initial.sum() + d_transition.sum())
 
 
-@_loops
+@loop
 def _with_missing(table: np.ndarray, missing: float) -> np.ndarray:
     """Return a table (K, V) with an additional column for missing observations."""
     states, size = table.shape
@@ -294,7 +292,7 @@ def _with_missing(table: np.ndarray, missing: float) -> np.ndarray:
     return b
 
 
-@_loops
+@loop
 def table_density(zeros, initial, transition, densities, logs, codes, starts):  # type: ignore[no-untyped-def]
     """Return the log likelihood and its derivatives by initial, transition and densities.
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba
 import numpy as np
 
+from bayeszoo.likelihoods.compiling import loop
 from bayeszoo.likelihoods.loops.glm import LOGIT
 
 DEPTH = 38.0
@@ -34,10 +34,8 @@ resolved. For sd up to 5,000 in log odds the error of integrals is 1e-7, up to 2
 STEPS = 60
 _LOG_ROOT = math.log(2 * math.pi) / 2
 
-_loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 
-
-@_loops
+@loop
 def _row(eta: float, outcome: float, size: float, link: int) -> Any:
     """Return the log density of a row without constants, its slope in eta, and minus its second derivative."""
     if link == LOGIT:
@@ -52,7 +50,7 @@ def _row(eta: float, outcome: float, size: float, link: int) -> Any:
     return outcome * eta - mean, outcome - mean, mean
 
 
-@_loops
+@loop
 def _at(z: float, eta: np.ndarray, sd: float, outcome: np.ndarray, size: np.ndarray, link: int) -> Any:
     """Return the log of a group's integrand at z, its slope in z, and minus its second derivative."""
     value, slope, curvature = -z * z / 2 - _LOG_ROOT, 0.0, 0.0
@@ -62,7 +60,7 @@ def _at(z: float, eta: np.ndarray, sd: float, outcome: np.ndarray, size: np.ndar
     return value, sd * slope - z, 1 + sd * sd * curvature
 
 
-@_loops
+@loop
 def _mode(eta: np.ndarray, sd: float, outcome: np.ndarray, size: np.ndarray, link: int) -> Any:
     """Return the mode of a group's integrand, its log there and the curvature; the log is -inf on overflow.
 
@@ -90,7 +88,7 @@ def _mode(eta: np.ndarray, sd: float, outcome: np.ndarray, size: np.ndarray, lin
     return z, math.nan if slope * slope > ENDED * curvature else value, curvature
 
 
-@_loops
+@loop
 def _end(
     side: float,
     z: float,
@@ -115,7 +113,7 @@ def _end(
     return distance
 
 
-@_loops
+@loop
 def _points(eta: np.ndarray, sd: float, outcome: np.ndarray, size: np.ndarray, link: int) -> Any:
     """Return mode, log at the mode, first step, and the numbers of steps to the left and right."""
     z, top, curvature = _mode(eta, sd, outcome, size, link)
@@ -129,7 +127,7 @@ def _points(eta: np.ndarray, sd: float, outcome: np.ndarray, size: np.ndarray, l
     return z, top, step, 2 * math.ceil(left / step / 2), 2 * math.ceil(right / step / 2)
 
 
-@_loops
+@loop
 def _steps(eta: np.ndarray, sd: float, outcome: np.ndarray, size: np.ndarray, link: int) -> Any:
     """Return mode, log at the mode, log integral, a step that is fine enough, and its steps to the left and right."""
     z, top, step, left, right = _points(eta, sd, outcome, size, link)
@@ -149,7 +147,7 @@ def _steps(eta: np.ndarray, sd: float, outcome: np.ndarray, size: np.ndarray, li
     return z, top, top + math.log(total * step), step, left, right
 
 
-@_loops
+@loop
 def intercepts_values(
     eta: np.ndarray, sd: np.ndarray, outcome: np.ndarray, size: np.ndarray, starts: np.ndarray, link: int
 ) -> Any:
@@ -162,7 +160,7 @@ def intercepts_values(
     return values
 
 
-@_loops
+@loop
 def intercepts_heights(
     z: np.ndarray, eta: np.ndarray, sd: np.ndarray, outcome: np.ndarray, size: np.ndarray, starts: np.ndarray, link: int
 ) -> Any:
@@ -175,7 +173,7 @@ def intercepts_heights(
     return heights
 
 
-@_loops
+@loop
 def intercepts_derivatives(
     w: np.ndarray,
     sd: float,
@@ -216,7 +214,7 @@ def intercepts_derivatives(
     return value, design.T @ slopes, slope_sd, curvature
 
 
-@_loops
+@loop
 def _sums(
     z: float,
     top: float,
@@ -257,7 +255,7 @@ def _sums(
     return total, every_other, of_sd, of_rows, design.T @ (design * bends.reshape(-1, 1)), mean, square
 
 
-@_loops
+@loop
 def _add_products(
     mass: float,
     first: np.ndarray,
@@ -280,7 +278,7 @@ def _add_products(
             square[t, s] += mass * score[t] * score[s]
 
 
-@_loops
+@loop
 def intercepts_moments(
     eta: np.ndarray, sd: np.ndarray, outcome: np.ndarray, size: np.ndarray, starts: np.ndarray, link: int
 ) -> Any:
@@ -301,7 +299,7 @@ def intercepts_moments(
     return means, sds
 
 
-@_loops
+@loop
 def _table(eta: np.ndarray, sd: float, outcome: np.ndarray, size: np.ndarray, link: int) -> Any:
     """Return start and width of the cells of a group's density, with density, derivatives and cumulative mass."""
     z, top, _, step, left, right = _steps(eta, sd, outcome, size, link)
@@ -319,7 +317,7 @@ def _table(eta: np.ndarray, sd: float, outcome: np.ndarray, size: np.ndarray, li
     return begin, width, density / total, slope / total, bend / total, below / total
 
 
-@_loops
+@loop
 def _within(t: float, width: float, k: int, density: np.ndarray, slope: np.ndarray, bend: np.ndarray) -> Any:
     """Return the integral, up to a share t of a cell, of the quintic through both ends, and its value there."""
     a, b = density[k], density[k + 1]
@@ -332,7 +330,7 @@ def _within(t: float, width: float, k: int, density: np.ndarray, slope: np.ndarr
     return width * integral, value
 
 
-@_loops
+@loop
 def intercepts_cdf(
     x: np.ndarray, eta: np.ndarray, sd: np.ndarray, outcome: np.ndarray, size: np.ndarray, starts: np.ndarray, link: int
 ) -> Any:
@@ -348,7 +346,7 @@ def intercepts_cdf(
     return below
 
 
-@_loops
+@loop
 def intercepts_quantiles(
     q: np.ndarray, eta: np.ndarray, sd: np.ndarray, outcome: np.ndarray, size: np.ndarray, starts: np.ndarray, link: int
 ) -> Any:

@@ -13,15 +13,13 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
-_loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
+from bayeszoo.foundation.numerics.constants import LOG_2_PI
+from bayeszoo.likelihoods.compiling import loop
 
-LOG_2PI = math.log(2.0 * math.pi)
 
-
-@_loops
+@loop
 def filtered(y, opens, first, q2, r2, ahead, mean, rest, error, total):  # type: ignore[no-untyped-def]
     """Fill in the variance of each level given earlier rows, and its mean and variance given its own row too.
 
@@ -43,13 +41,13 @@ def filtered(y, opens, first, q2, r2, ahead, mean, rest, error, total):  # type:
             v += q2[p]
 
 
-@_loops
+@loop
 def _ratio(part: float, whole: float, other: float) -> float:
     """Return part / whole, or ``other`` for 0 / 0."""
     return part / whole if whole > 0.0 else other
 
 
-@_loops
+@loop
 def log_likelihoods(y, opens, first, q2, r2, values):  # type: ignore[no-untyped-def]
     """Fill in the log density of all rows at each point, (P,); -inf if a row has variance 0."""
     for p in range(len(q2)):
@@ -62,14 +60,14 @@ def log_likelihoods(y, opens, first, q2, r2, values):  # type: ignore[no-untyped
                 if s <= 0.0:
                     value = -np.inf
                     break
-                value -= 0.5 * (LOG_2PI + math.log(s) + e * (e / s))
+                value -= 0.5 * (LOG_2_PI + math.log(s) + e * (e / s))
                 m += v / s * e
                 v = v * (r2[p] / s)
             v += q2[p]
         values[p] = value
 
 
-@_loops
+@loop
 def derivatives(y, opens, first, q2, r2):  # type: ignore[no-untyped-def]
     """Return the log density of all rows at one point, and its derivatives in q2 and in r2.
 
@@ -87,7 +85,7 @@ def derivatives(y, opens, first, q2, r2):  # type: ignore[no-untyped-def]
             e, s = y[t] - m, v + r2
             if s <= 0.0:
                 return -np.inf, 0.0, 0.0
-            value -= 0.5 * (LOG_2PI + math.log(s) + e * (e / s))
+            value -= 0.5 * (LOG_2_PI + math.log(s) + e * (e / s))
             scaled[t], inverse[t], gain[t], keep[t] = e / s, 1.0 / s, v / s, r2 / s
             m += gain[t] * e
             v = v * keep[t]
@@ -105,7 +103,7 @@ def derivatives(y, opens, first, q2, r2):  # type: ignore[no-untyped-def]
     return value, of_q2, of_r2
 
 
-@_loops
+@loop
 def disturbances(opens, r2, ahead, error, total, pull, precision):  # type: ignore[no-untyped-def]
     """Fill in C^-1 y and the diagonal of C^-1, C the covariance matrix of the rows; both are 0 for a missing row."""
     for p in range(len(r2)):
@@ -122,7 +120,7 @@ def disturbances(opens, r2, ahead, error, total, pull, precision):  # type: igno
                 later, weight = 0.0, 0.0
 
 
-@_loops
+@loop
 def smoothed(opens, q2, mean, rest, gain, variance):  # type: ignore[no-untyped-def]
     """Turn filtered moments into smoothed moments, in place.
 

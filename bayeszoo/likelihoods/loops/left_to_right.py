@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba
 import numpy as np
+
+from bayeszoo.likelihoods.compiling import loop
 
 MOVES = 256
 """Most earlier words whose topics are resampled before each next word; of more words, these in turn."""
 
-_loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 
-
-@_loops
+@loop
 def _pick(joint: np.ndarray, total: float, rng: Any) -> int:
     """Draw an index with probability proportional to its entry; ``total`` is their sum."""
     target = rng.random() * total
@@ -28,7 +27,7 @@ def _pick(joint: np.ndarray, total: float, rng: Any) -> int:
     return last  # never one of probability 0, even with rounding errors
 
 
-@_loops
+@loop
 def _joint(counts: np.ndarray, alpha: np.ndarray, of_word: np.ndarray, joint: np.ndarray) -> float:
     """Write (n_k + alpha_k) phi_kw for each topic, and return the sum."""
     total = 0.0
@@ -38,7 +37,7 @@ def _joint(counts: np.ndarray, alpha: np.ndarray, of_word: np.ndarray, joint: np
     return total
 
 
-@_loops
+@loop
 def _redraw(
     topic: np.ndarray,
     term: np.ndarray,
@@ -56,7 +55,7 @@ def _redraw(
         counts[topic[i]] += 1.0
 
 
-@_loops
+@loop
 def _resample(weight: np.ndarray, total: float, topic: np.ndarray, counts: np.ndarray, n: int, rng: Any) -> None:
     """Resample particles in proportion to their weights (systematic resampling).
 
@@ -80,7 +79,7 @@ def _resample(weight: np.ndarray, total: float, topic: np.ndarray, counts: np.nd
             copies[free], copies[r] = 1, copies[r] - 1
 
 
-@_loops
+@loop
 def _one_run(term: np.ndarray, topics: np.ndarray, alpha: np.ndarray, particles: int, rng: Any) -> float:
     """Return the log of an unbiased estimate of the probability of a document's words in this order."""
     K, N = len(alpha), len(term)
@@ -103,7 +102,7 @@ def _one_run(term: np.ndarray, topics: np.ndarray, alpha: np.ndarray, particles:
     return value
 
 
-@_loops
+@loop
 def left_to_right(
     starts: np.ndarray, term: np.ndarray, topics: np.ndarray, alpha: np.ndarray, runs: int, particles: int, rng: Any
 ) -> Any:
@@ -125,7 +124,7 @@ def left_to_right(
     return estimates
 
 
-@_loops
+@loop
 def topic_counts(topics: np.ndarray, alpha: np.ndarray, tune: int, sweeps: int, rng: Any) -> Any:
     """Return draws (sweeps, K) of topic counts of N words, given each word's probability in each topic (N, K).
 

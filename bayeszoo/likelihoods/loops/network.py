@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba
 import numpy as np
 
-_loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
+from bayeszoo.foundation.numerics.constants import LOG_2_PI
+from bayeszoo.likelihoods.compiling import loop
 
 
-@_loops
+@loop
 def network_value_and_gradient(
     w: np.ndarray, terms: np.ndarray, outcome: np.ndarray, precision: np.ndarray, a0: float, b0: float
 ) -> Any:
@@ -37,7 +37,7 @@ def network_value_and_gradient(
     scale = b0 + (np.sum(error * error) + np.sum(precision * d * d)) / 2
     power = a0 + n / 2
     value = math.lgamma(power) - math.lgamma(a0) + a0 * math.log(b0) - power * math.log(scale)
-    value += np.sum(np.log(root)) - np.sum(np.log(np.abs(np.diag(R)))) - n / 2 * math.log(2 * math.pi)
+    value += np.sum(np.log(root)) - np.sum(np.log(np.abs(np.diag(R)))) - n / 2 * LOG_2_PI
     slopes = power / scale * np.outer(error, d) - of_rows @ inverse.T
     slopes = np.ascontiguousarray(slopes[:, 1:] * (1 - phi[:, 1:] ** 2))
     return value, terms.T @ slopes

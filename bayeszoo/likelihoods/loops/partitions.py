@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
-LOG_2PI = math.log(2.0 * math.pi)
+from bayeszoo.foundation.numerics.constants import LOG_2_PI
+from bayeszoo.likelihoods.compiling import loop
+
 COST, SMALLEST = 3.0, 1e-250
 """Nats subtracted for a leaf in the tilt, and the smallest reliable tilted density of all rows."""
 NEGLIGIBLE = -50.0
@@ -56,10 +57,7 @@ class RowsOfBoxes(NamedTuple):
     spread: float
 
 
-_loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
-
-
-@_loops
+@loop
 def upward(leaf, trees, is_highest, up):  # type: ignore[no-untyped-def]
     """Fill in log densities (D + 1, N) of the rows of boxes from each depth on: summed over trees, or of the best."""
     left, right, log_share, depth = trees.left, trees.right, trees.log_share, len(trees.begin)
@@ -86,7 +84,7 @@ def upward(leaf, trees, is_highest, up):  # type: ignore[no-untyped-def]
             up[d, box] = top + math.log(math.exp(stop - top) + math.exp(split - top))
 
 
-@_loops
+@loop
 def downward(leaf, trees, up, leaves, cuts):  # type: ignore[no-untyped-def]
     """Fill in posterior probabilities: of each box to be a leaf, (N,), and of each cut to be made, (S,)."""
     left, right, depth, reach = trees.left, trees.right, len(trees.begin), np.zeros_like(up)
@@ -113,7 +111,7 @@ def downward(leaf, trees, up, leaves, cuts):  # type: ignore[no-untyped-def]
             leaves[box] += box_reach * math.exp(trees.log_stop[d] + leaf[box] - up[d, box])
 
 
-@_loops
+@loop
 def tilted(leaf, trees, tilt):  # type: ignore[no-untyped-def]
     """Fill in a number for each interval (N,), additive over cuts, close to its log density over all trees.
 
@@ -127,7 +125,7 @@ def tilted(leaf, trees, tilt):  # type: ignore[no-untyped-def]
         tilt[b] = best[high[b]] - best[low[b]]
 
 
-@_loops
+@loop
 def summed(leaf, trees, tilt, up):  # type: ignore[no-untyped-def]
     """Fill in densities over exp(tilt) of intervals from each depth on, (D + 1, N); return the log density of all rows.
 
@@ -151,7 +149,7 @@ def summed(leaf, trees, tilt, up):  # type: ignore[no-untyped-def]
     return math.log(up[0, 0]) + tilt[0] if up[0, 0] > SMALLEST else -np.inf
 
 
-@_loops
+@loop
 def log_densities(leaf, trees, up):  # type: ignore[no-untyped-def]
     """Fill in the result of `upward` over all trees; -inf where a density is negligible."""
     tilt = np.empty(len(leaf))
@@ -162,7 +160,7 @@ def log_densities(leaf, trees, up):  # type: ignore[no-untyped-def]
         upward(leaf, trees, False, up)
 
 
-@_loops
+@loop
 def downward_of_sums(trees, up, leaves, cuts):  # type: ignore[no-untyped-def]
     """Fill in the result of `downward`, from densities of `summed`."""
     left, right, depth, reach = trees.left, trees.right, len(trees.begin), np.zeros_like(up)
@@ -189,7 +187,7 @@ def downward_of_sums(trees, up, leaves, cuts):  # type: ignore[no-untyped-def]
                 cuts[s] += flow
 
 
-@_loops
+@loop
 def passed(leaf, trees, leaves, cuts):  # type: ignore[no-untyped-def]
     """Fill in the probabilities of leaves (N,) and cuts (S,); return the log density of all rows."""
     up = np.empty((len(trees.begin) + 1, len(leaf)))
@@ -203,7 +201,7 @@ def passed(leaf, trees, leaves, cuts):  # type: ignore[no-untyped-def]
     return up[0, 0]
 
 
-@_loops
+@loop
 def log_density(leaf, trees):  # type: ignore[no-untyped-def]
     """Return the log density of all rows, summed over all trees."""
     up = np.empty((len(trees.begin) + 1, len(leaf)))
@@ -215,7 +213,7 @@ def log_density(leaf, trees):  # type: ignore[no-untyped-def]
     return up[0, 0]
 
 
-@_loops
+@loop
 def with_slope(v, rows, trees):  # type: ignore[no-untyped-def]
     """Return the log density of all rows at a noise variance, and its derivative, from the probabilities of leaves."""
     n, scatter, count = rows.n, rows.scatter, len(rows.n)
@@ -223,7 +221,7 @@ def with_slope(v, rows, trees):  # type: ignore[no-untyped-def]
     for i in range(count):
         total, squares = v + n[i] * rows.spread, n[i] * rows.deviation[i] * rows.deviation[i]
         leaf[i] = -0.5 * (
-            n[i] * LOG_2PI + (n[i] - 1.0) * math.log(v) + math.log(total) + scatter[i] / v + squares / total
+            n[i] * LOG_2_PI + (n[i] - 1.0) * math.log(v) + math.log(total) + scatter[i] / v + squares / total
         )
     value = passed(leaf, trees, leaves, cuts)
     slope = 0.0
@@ -233,7 +231,7 @@ def with_slope(v, rows, trees):  # type: ignore[no-untyped-def]
     return value, slope
 
 
-@_loops
+@loop
 def generating(leaf, trees, up, points, values):  # type: ignore[no-untyped-def]
     """Fill in E[z ** leaves] of each box from each depth on, (D + 1, N, R), at points z (R,).
 

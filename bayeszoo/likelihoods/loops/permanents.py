@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
+
+from bayeszoo.likelihoods.compiling import loop
 
 LEAST = 1e-250
 """Scaled sums below this may have lost terms, and are computed in logarithms."""
 
-_loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 
-
-@_loops
+@loop
 def _log_sum(first: float, second: float) -> float:
     larger, smaller = max(first, second), min(first, second)
     return larger if smaller == -np.inf else larger + math.log1p(math.exp(smaller - larger))
 
 
-@_loops
+@loop
 def _scaled(logs: np.ndarray, rows: np.ndarray, scaled: np.ndarray, sums: np.ndarray) -> float:
     """Return the log permanent by sums of products over sets of columns; -inf on underflow."""
     size, shift = len(logs), 0.0
@@ -37,7 +36,7 @@ def _scaled(logs: np.ndarray, rows: np.ndarray, scaled: np.ndarray, sums: np.nda
     return shift + math.log(sums[-1]) if sums[-1] > LEAST else -np.inf
 
 
-@_loops
+@loop
 def _in_logarithms(logs: np.ndarray, rows: np.ndarray, sums: np.ndarray) -> float:
     sums[0] = 0.0
     for used in range(1, len(sums)):
@@ -48,7 +47,7 @@ def _in_logarithms(logs: np.ndarray, rows: np.ndarray, sums: np.ndarray) -> floa
     return float(sums[-1])
 
 
-@_loops
+@loop
 def log_permanents(logs: np.ndarray) -> np.ndarray:
     """Return log permanents (M,) of exp(logs), matrices (M, K, K): sums over permutations of products of entries.
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
-_loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
+from bayeszoo.likelihoods.compiling import loop
 
 
-@_loops
+@loop
 def _factor(matrix, index, size, root):  # type: ignore[no-untyped-def]
     """Write the lower Cholesky factor of the chosen rows and columns into ``root``; return the log of its diagonal."""
     log_size = 0.0
@@ -28,7 +27,7 @@ def _factor(matrix, index, size, root):  # type: ignore[no-untyped-def]
     return log_size
 
 
-@_loops
+@loop
 def log_height(members, gram, precision, products, total, fixed, shape, b0, log_prior):  # type: ignore[no-untyped-def]
     """Return log p(y, subset), up to a constant.
 
@@ -52,7 +51,7 @@ def log_height(members, gram, precision, products, total, fixed, shape, b0, log_
     return before - learned - shape * math.log(b0 + max(misfit, 0.0) / 2) + log_prior[size - fixed]
 
 
-@_loops
+@loop
 def sweep(members, gram, precision, products, total, fixed, shape, b0, log_prior, power, rng):  # type: ignore[no-untyped-def]
     """Draw the inclusion of each term after the ``fixed`` first, in place, then propose swaps of terms."""
     T = len(members)

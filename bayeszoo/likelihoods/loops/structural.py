@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
+from bayeszoo.foundation.numerics.constants import LOG_2_PI
+from bayeszoo.likelihoods.compiling import loop
 from bayeszoo.likelihoods.loops.structural_states import back, back_twice, begin, inlined, observe, row_of, step
 
-_loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
-
-LOG_2PI = math.log(2.0 * math.pi)
 LANES = 64
 """Points computed together."""
 
@@ -34,7 +32,7 @@ def error_of(y, h, a, error):  # type: ignore[no-untyped-def]
                 error[k] -= h[i] * a[i, k]
 
 
-@_loops
+@loop
 def scratch(d, lanes):  # type: ignore[no-untyped-def]
     """Return work arrays of `take`: coefficients of the state, error and variance of a row, covariances, scratch."""
     error, total, gain = np.empty(lanes), np.empty(lanes), np.zeros((d, lanes))
@@ -67,7 +65,7 @@ def take(t, y, X, opens, form, first, spread, q2, r2, U, D, a, room):  # type: i
             a[i, k] += gain[i, k] * error[k]
 
 
-@_loops
+@loop
 def log_likelihoods(y, X, opens, form, first, spread, q2, r2, values):  # type: ignore[no-untyped-def]
     """Fill in the log density of all rows at each of P points of q2 (3, P) and r2 (P,); -inf without variance."""
     d = len(spread)
@@ -80,12 +78,12 @@ def log_likelihoods(y, X, opens, form, first, spread, q2, r2, values):  # type: 
             take(t, y, X, opens, form, first, spread, block_q2, block_r2, U, D, a, room)
             if not math.isnan(y[t]):
                 for k in range(lanes):
-                    height[k] -= 0.5 * (LOG_2PI + math.log(total[k]) + error[k] * (error[k] / total[k]))
+                    height[k] -= 0.5 * (LOG_2_PI + math.log(total[k]) + error[k] * (error[k] / total[k]))
         for k in range(lanes):
             values[low + k] = height[k] if math.isfinite(height[k]) else -np.inf
 
 
-@_loops
+@loop
 def _included(N, r, h, gain, scaled, inverse, g):  # type: ignore[no-untyped-def]
     """Add a row to the backward sums; return its entry u of C^-1 y and its precision."""
     d, u, weight = len(h), scaled, inverse
@@ -106,7 +104,7 @@ def _included(N, r, h, gain, scaled, inverse, g):  # type: ignore[no-untyped-def
     return u, weight
 
 
-@_loops
+@loop
 def backward(y, X, opens, form, first, spread, q2, r2, values, of_q2, of_r2, pull, precision):  # type: ignore[no-untyped-def]
     """Fill in log densities (P,), their derivatives in q2 and r2, and the rows' ``pull`` and ``precision``.
 
@@ -123,7 +121,7 @@ def backward(y, X, opens, form, first, spread, q2, r2, values, of_q2, of_r2, pul
             take(t, y, X, opens, form, first, spread, q, noise, U, D, a, room)
             gains[t], scaled[t], inverse[t] = gain[:, 0], error[0] / total[0], 1.0 / total[0]
             if not math.isnan(y[t]):
-                log_density -= 0.5 * (LOG_2PI + math.log(total[0]) + error[0] * scaled[t])
+                log_density -= 0.5 * (LOG_2_PI + math.log(total[0]) + error[0] * scaled[t])
         values[point] = log_density if math.isfinite(log_density) else -np.inf
         N, r, g = np.zeros((d, d)), np.zeros((d, 1)), np.empty(d)
         of_q2[:, point], of_r2[point] = 0.0, 0.0
@@ -148,7 +146,7 @@ def backward(y, X, opens, form, first, spread, q2, r2, values, of_q2, of_r2, pul
             back(r, form)
 
 
-@_loops
+@loop
 def derivatives(y, X, opens, form, first, spread, q2, r2):  # type: ignore[no-untyped-def]
     """Return the log density of all rows at one point, and its derivatives in q2 (3,) and in r2."""
     value, of_q2, of_r2, no_rows = np.empty(1), np.empty((3, 1)), np.empty(1), np.empty((0, 0))

@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
+from bayeszoo.likelihoods.compiling import loop
 from bayeszoo.likelihoods.loops.structural import LANES, scratch, take
 from bayeszoo.likelihoods.loops.structural_states import join, observe, row_of, step
-
-_loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 
 LARGEST = 2**23
 """Most numbers in the states of all rows of a block of points; larger states need fewer points."""
 
 
-@_loops
+@loop
 def part_of(h, part, X, t, form):  # type: ignore[no-untyped-def]
     """Fill in the coefficients of the state in a part of row t."""
     if len(form.parts):
@@ -39,7 +37,7 @@ def part_of(h, part, X, t, form):  # type: ignore[no-untyped-def]
         h[1 + form.sizes[1] if part == 2 else part] = 1.0
 
 
-@_loops
+@loop
 def _moments(U, D, h, a, mean, variance):  # type: ignore[no-untyped-def]
     """Fill in mean and variance of h'x, (B,)."""
     d, lanes = D.shape
@@ -53,7 +51,7 @@ def _moments(U, D, h, a, mean, variance):  # type: ignore[no-untyped-def]
             variance[k] += D[j, k] * coefficient * coefficient
 
 
-@_loops
+@loop
 def filtered(y, X, opens, form, first, spread, q2, r2, parts, mean, variance, error, total):  # type: ignore[no-untyped-def]
     """Fill in moments given the rows so far; prediction errors of rows and their variances, 0 and inf if missing."""
     d = len(spread)
@@ -71,7 +69,7 @@ def filtered(y, X, opens, form, first, spread, q2, r2, parts, mean, variance, er
                 mean[low : low + lanes, n, t], variance[low : low + lanes, n, t] = m, v
 
 
-@_loops
+@loop
 def _forward(y, X, opens, form, first, spread, q2, r2, U, D, a):  # type: ignore[no-untyped-def]
     """Fill in the states of all rows given the rows so far: U (T, d, d, B), D and a (T, d, B)."""
     room = scratch(len(spread), len(r2))
@@ -81,7 +79,7 @@ def _forward(y, X, opens, form, first, spread, q2, r2, U, D, a):  # type: ignore
         take(t, y, X, opens, form, first, spread, q2, r2, U[t], D[t], a[t], room)
 
 
-@_loops
+@loop
 def _next_of(h, i, form, q2, noise):  # type: ignore[no-untyped-def]
     """Fill in coefficients of the state in the i-th entry of the next one, and the variance of its noise (B,)."""
     slope, first_season, n = form.sizes[1], 1 + form.sizes[1], form.sizes[2]
@@ -103,7 +101,7 @@ def _next_of(h, i, form, q2, noise):  # type: ignore[no-untyped-def]
             noise[:] = q2[i]
 
 
-@_loops
+@loop
 def _given_next(U, D, a, G, ahead, form, q2, begins):  # type: ignore[no-untyped-def]
     """Condition a state on the next one; fill in gains G of its mean by the next entries, and their predictions."""
     d, lanes = D.shape
@@ -139,7 +137,7 @@ def _given_next(U, D, a, G, ahead, form, q2, begins):  # type: ignore[no-untyped
                 G[r, i, k] += gain[r, k]
 
 
-@_loops
+@loop
 def smoothed(y, X, opens, form, first, spread, q2, r2, parts, mean, variance):  # type: ignore[no-untyped-def]
     """Fill in moments given all rows."""
     d, rows = len(spread), len(y)
@@ -172,7 +170,7 @@ def smoothed(y, X, opens, form, first, spread, q2, r2, parts, mean, variance):  
                     mean[low + k, n, t], variance[low + k, n, t] = share[k], e[k]
 
 
-@_loops
+@loop
 def drawn(y, X, opens, form, first, spread, q2, r2, z):  # type: ignore[no-untyped-def]
     """Turn normal draws (T, d), in place, into a path of states given all rows at one point, q2 (3, 1) and r2 (1,)."""
     d, rows = len(spread), len(y)
@@ -192,7 +190,7 @@ def drawn(y, X, opens, form, first, spread, q2, r2, z):  # type: ignore[no-untyp
         z[t] = x
 
 
-@_loops
+@loop
 def ahead(y, X, opens, form, first, spread, q2, r2, new, parts, mean, variance, weights, factors, scales):  # type: ignore[no-untyped-def]
     """Fill in moments after the last row, for features ``new`` (steps, p), and mean, U and D of the weights."""
     d, first_weight = len(spread), len(spread) - form.sizes[3]

@@ -17,7 +17,8 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-_loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
+from bayeszoo.likelihoods.compiling import loop
+
 inlined = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False, forceinline=True)
 """For functions of loops over points, which LLVM leaves out where the caller has a single point."""
 
@@ -101,7 +102,7 @@ def absorb(U, D, v, w, top, room):  # type: ignore[no-untyped-def]
             D[j, k] = room[0, k]
 
 
-@_loops
+@loop
 def join(U, D, G, V, S, W, w, share):  # type: ignore[no-untyped-def]
     """Write the factors of U diag(D) U' + G V diag(S) V' G' to V and S, by weighted Gram-Schmidt."""
     d, lanes = D.shape
@@ -135,7 +136,7 @@ def join(U, D, G, V, S, W, w, share):  # type: ignore[no-untyped-def]
                     W[i, c, k] -= share[k] * W[j, c, k]
 
 
-@_loops
+@loop
 def _multiply(U, D, a, form, variance):  # type: ignore[no-untyped-def]
     """Move a state by its matrix, with noises of these variances (B,) times those of the form."""
     d, lanes = D.shape
@@ -233,7 +234,7 @@ def _turn(U, D, a, at, n, v, w):  # type: ignore[no-untyped-def]
             U[at, r, k] /= side
 
 
-@_loops
+@loop
 def begin(U, D, a, form, first, spread, is_first):  # type: ignore[no-untyped-def]
     """Set the state to that of a first row; weights, which sequences share, are reset only with ``is_first``."""
     d, lanes = D.shape
@@ -265,7 +266,7 @@ def row_of(h, X, t, form):  # type: ignore[no-untyped-def]
         h[first_weight + j] = X[t, j]
 
 
-@_loops
+@loop
 def back(V, form):  # type: ignore[no-untyped-def]
     """Replace V (d, m) by F'V, with F the transition matrix of the state."""
     d, m = V.shape
@@ -290,7 +291,7 @@ def back(V, form):  # type: ignore[no-untyped-def]
             V[first + n - 1, c] = -new[c]
 
 
-@_loops
+@loop
 def back_twice(N, form):  # type: ignore[no-untyped-def]
     """Replace a symmetric N by F'N F, in two steps whose loops run over neighbours in memory."""
     back(N, form)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
-_loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
+from bayeszoo.likelihoods.compiling import loop
 
 
-@_loops
+@loop
 def sweep(component, order, levels, table, alpha, eta, totals, rows_in, of_level, of_table, rng):  # type: ignore[no-untyped-def]
     """Draw the component of each row, (rows,), in place, given those of all other rows.
 

@@ -9,17 +9,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba
 import numpy as np
 
-_loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
+from bayeszoo.likelihoods.compiling import loop
 
 LEAST = 1e-280
 """Sums of products below this may have lost terms, and are computed in logarithms."""
 HALF_LOG_2PI = 0.9189385332046727
 
 
-@_loops
+@loop
 def _product(first: np.ndarray, second: np.ndarray, products: np.ndarray) -> float:
     """Write the products of the entries to ``products`` and return their sum."""
     total = 0.0
@@ -29,19 +28,19 @@ def _product(first: np.ndarray, second: np.ndarray, products: np.ndarray) -> flo
     return total
 
 
-@_loops
+@loop
 def _add(to: np.ndarray, times: float, values: np.ndarray) -> None:
     """Add a multiple of one array to another."""
     for k in range(len(to)):
         to[k] += times * values[k]
 
 
-@_loops
+@loop
 def _belongs(doc: int, term: int, D: int, V: int) -> bool:
     return 0 <= doc < D and 0 <= term < V
 
 
-@_loops
+@loop
 def cell_sums(proportions: np.ndarray, words: np.ndarray, counts: np.ndarray, doc: np.ndarray, term: np.ndarray) -> Any:
     """Return sum c log p, p = theta_d . phi_w, and its derivatives in ``proportions`` (D, K) and ``words`` (V, K).
 
@@ -63,7 +62,7 @@ def cell_sums(proportions: np.ndarray, words: np.ndarray, counts: np.ndarray, do
     return value, of_documents, of_words
 
 
-@_loops
+@loop
 def log_documents(
     proportions: np.ndarray, topics: np.ndarray, counts: np.ndarray, doc: np.ndarray, term: np.ndarray
 ) -> Any:
@@ -81,7 +80,7 @@ def log_documents(
     return log_terms
 
 
-@_loops
+@loop
 def gamma_functions(x: float) -> Any:
     """Return log Gamma(x) and its derivative, for x > 0.
 
@@ -102,7 +101,7 @@ def gamma_functions(x: float) -> Any:
     return log_gamma, log_y - 0.5 / y - slope * r - derivative / product
 
 
-@_loops
+@loop
 def dirichlet_table(concentration: np.ndarray, prior: np.ndarray) -> Any:
     """Return exp(E[log phi]) of K Dirichlet distributions, (V, K), and their divergence from the prior (V,)."""
     V, K = concentration.shape
@@ -123,7 +122,7 @@ def dirichlet_table(concentration: np.ndarray, prior: np.ndarray) -> Any:
     return table, kl.sum()
 
 
-@_loops
+@loop
 def _expected_log(concentration: np.ndarray, to: np.ndarray) -> None:
     """Write E[log p] under a Dirichlet distribution to an array."""
     digamma = gamma_functions(concentration.sum())[1]
@@ -131,7 +130,7 @@ def _expected_log(concentration: np.ndarray, to: np.ndarray) -> None:
         to[k] = gamma_functions(concentration[k])[1] - digamma
 
 
-@_loops
+@loop
 def _dot(first: np.ndarray, second: np.ndarray) -> float:
     total = 0.0
     for k in range(len(first)):
@@ -139,7 +138,7 @@ def _dot(first: np.ndarray, second: np.ndarray) -> float:
     return total
 
 
-@_loops
+@loop
 def _cell_in_logarithms(logs: np.ndarray, concentration: np.ndarray, totals: np.ndarray, products: np.ndarray) -> Any:
     """Write exp(log theta + log phi) over its largest entry to ``products``; return sum and largest logarithm."""
     largest, total = -np.inf, 0.0
@@ -152,7 +151,7 @@ def _cell_in_logarithms(logs: np.ndarray, concentration: np.ndarray, totals: np.
     return total, largest
 
 
-@_loops
+@loop
 def variational_pass(alpha, documents, concentration, table, counts, doc, term, passes, tolerance):  # type: ignore[no-untyped-def]
     """Return the sum of log normalizers of q(z) at q, then expected counts (D, K) and (V, K) after further passes.
 
@@ -207,7 +206,7 @@ def variational_pass(alpha, documents, concentration, table, counts, doc, term, 
 # Documents of one topic each
 
 
-@_loops
+@loop
 def _responsibilities(joint: np.ndarray) -> float:
     """Replace log w_k p(document | k) by responsibilities, 0 for an impossible document; return the log sum."""
     largest, total = joint.max(), 0.0
@@ -221,7 +220,7 @@ def _responsibilities(joint: np.ndarray) -> float:
     return largest + math.log(total)
 
 
-@_loops
+@loop
 def document_statistics(
     weights: np.ndarray, topics: np.ndarray, counts: np.ndarray, columns: np.ndarray, starts: np.ndarray
 ) -> Any:

@@ -8,6 +8,8 @@ from typing import Any
 import numba
 import numpy as np
 
+from bayeszoo.likelihoods.compiling import loop
+
 try:
     from numba.cpython.unsafe.tuple import tuple_setitem
 except ImportError:  # an array is slower, and gives the same numbers
@@ -16,7 +18,6 @@ except ImportError:  # an array is slower, and gives the same numbers
 UNROLLED = 7 if tuple_setitem else 0
 """Largest length of short vectors that are tuples. Loops over them are compiled for the length, and unrolled."""
 
-_loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 _TAYLOR = tuple(1 / math.factorial(k) for k in range(13, -1, -1))
 
 
@@ -56,7 +57,7 @@ def _typed_with_entry(x, at, value):  # type: ignore[no-untyped-def]
     return replaced if isinstance(x, numba.types.UniTuple) else changed
 
 
-@_loops
+@loop
 def exponentials(x: np.ndarray, work: np.ndarray) -> None:
     """Replace x <= 0 by exp(x), of relative error < 3e-16; 0 below -708. NaN stays.
 
@@ -82,7 +83,7 @@ def exponentials(x: np.ndarray, work: np.ndarray) -> None:
         x[n] *= work[n]
 
 
-@_loops
+@loop
 def inverse_factor(sigma: np.ndarray, factor: np.ndarray, inverse: np.ndarray) -> float:
     """Fill in the Cholesky factor and its inverse; return log det L, or NaN if sigma is not positive definite."""
     size, log_det = len(sigma), 0.0

@@ -9,6 +9,7 @@ from bayeszoo.model.capabilities.conditional import Conditional, LogConcave
 from bayeszoo.model.capabilities.function import OfFunction
 from bayeszoo.model.capabilities.latent import (
     EM,
+    Additive,
     Collapsed,
     Enumerable,
     Gibbs,
@@ -34,7 +35,6 @@ from bayeszoo.model.capabilities.which import (
     rows_have_parameters,
     simulates,
 )
-from bayeszoo.model.many_files.additive import Additive
 
 __all__ = ["CAPABILITIES", "EM", "Additive", "Classifies", "ClosedForm", "Collapsed", "Conditional", "Conjugate"]
 __all__ += ["Enumerable", "Gibbs", "Latent", "LogConcave", "Observable", "OfFunction", "PointEstimates", "PointMasses"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -79,7 +79,7 @@ class EM(PriorDensity):
         """Return the maximum of the likelihood in closed form; None without one."""
         return None
 
-    def mle_certificate(self, stats: Statistics, params: Params) -> list[Check]:
+    def certificate(self, stats: Statistics, params: Params) -> list[Check]:
         """Check that `closed_mle` is the maximum."""
         return []
 
@@ -156,6 +156,28 @@ class Stochastic(Variational):
     @abstractmethod
     def vb_mixed(self, q: Any, other: Any, share: float) -> Any:
         """Return q with shared natural parameters ``(1 - share)`` its own plus ``share`` those of ``other``."""
+
+
+class Additive(Model, family=True):
+    """Expected statistics of parts of the rows add up: E-steps run where the rows are, and the M-step uses the sum.
+
+    A sequence lies in one part. Row parameters, such as a document's proportions, are kept
+    with the shared parameters, in the order of the rows.
+    """
+
+    @abstractmethod
+    def pooled(self, stats: Any, other: Any) -> Any:
+        """Return the expected statistics of two parts together, from E-steps at the same parameters or q(theta).
+
+        Statistics of single rows are concatenated.
+        """
+
+    def of_rows(self, at: object, change: Callable[[np.ndarray], np.ndarray]) -> Any:
+        """Return parameters or q(theta) ``at``, with ``change`` applied to row parameters (..., rows, numbers).
+
+        By default there are no row parameters.
+        """
+        return at
 
 
 class Enumerable(Latent):

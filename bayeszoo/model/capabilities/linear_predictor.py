@@ -64,6 +64,10 @@ class LinearPredictor(Observable, family=True):
     def separate_features(self, data: Arrays) -> dict[str, Feature]:
         """Return the features that the model uses and that can vary alone."""
 
+    def leverage(self, data: Arrays) -> np.ndarray:
+        """Return the diagonal of the hat matrix of the posterior mean, shape (rows,); NaN where undefined."""
+        return np.full(self.inputs.size(data), np.nan)
+
     def least_squares(self, stats: Statistics) -> tuple[np.ndarray, float]:
         """Return the least-squares estimate in the user's units and its sum of squared errors; raise if not unique."""
         raise NumericalError("it is not a linear model of a Gaussian outcome", "not_linear")

@@ -55,9 +55,6 @@ class Classifies(Observable, family=True):
     A model whose `likelihood` is binomial or categorical names this base and adds no step.
     """
 
-    has_comparable_rows: ClassVar[bool] = True
-    """Whether feature densities are comparable between rows; those of documents of different lengths are not."""
-
     @property
     def density_of(self) -> str:
         """The kind of feature density, if the model has several kinds; only equal kinds are comparable."""

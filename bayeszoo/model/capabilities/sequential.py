@@ -73,11 +73,6 @@ class Sequential(Model, family=True):
         """The largest lag at which the autocorrelation of residuals is checked."""
         return LAGS_CHECKED
 
-    @property
-    def scales_fitted(self) -> int:
-        """Number of fitted standard deviations, which reduce the autocorrelation of residuals."""
-        return 0
-
     def sequences_share_parameters(self, data: Arrays) -> bool:
         """Say whether all sequences share inner parameters: other sequences then cannot be decoded alone."""
         return False

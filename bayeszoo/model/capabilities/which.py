@@ -12,6 +12,7 @@ from bayeszoo.model.capabilities.conditional import MOST_OUTER, Conditional, Log
 from bayeszoo.model.capabilities.function import OfFunction
 from bayeszoo.model.capabilities.latent import (
     EM,
+    Additive,
     Collapsed,
     Enumerable,
     Gibbs,
@@ -22,7 +23,6 @@ from bayeszoo.model.capabilities.latent import (
 )
 from bayeszoo.model.capabilities.observable import Classifies, Latent, Observable, row_axes
 from bayeszoo.model.capabilities.sequential import Sequential
-from bayeszoo.model.many_files.additive import Additive
 
 
 def has_step(step: str) -> Callable[[type[Model]], bool]:

@@ -17,8 +17,8 @@ from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Sufficient, rows_have_parameters
+from bayeszoo.model.capabilities.latent import Additive
 from bayeszoo.model.capabilities.steps import Expectation
-from bayeszoo.model.many_files.additive import Additive
 from bayeszoo.model.parts.accumulated import Accumulated
 
 Step = Callable[[Any, Any, Any], Any]

@@ -1,0 +1,5 @@
+"""The decorator of compiled loops."""
+
+import numba
+
+loop = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
