@@ -287,7 +287,7 @@ def test_the_command_refuses_in_one_line(run, saved, fit, tmp_path):
     failed = fit.copy()
     failed.attrs["status"] = "failed"
     for arguments, code, message in (
-        ((coin,), 2, "beta_bernoulli has no latent variable of each row"),
+        ((coin,), 2, "beta_bernoulli has no latent variable of each row; fit one of dawid_skene, dp_mixture"),
         ((saved, "--columns", "a,b"), 2, "--columns goes with DATA"),
         ((saved, "-o", tmp_path / "no" / "rows.csv"), 2, "there is no folder"),
         ((saved, tmp_path / "none.csv"), 2, "none.csv"),

@@ -24,6 +24,10 @@ def read(text):
     return [float(found) for found in re.findall(r"-?\d+\.?\d*(?:e[+-]\d+)?", text)]
 
 
+def test_a_zero_has_no_sign():
+    assert [numbers.number(-0.0), numbers.estimate(-0.0), numbers.estimate(-0.0, sd=1.0)] == ["0", "0", "0"]
+
+
 @pytest.mark.parametrize("offset", OFFSETS)
 def test_a_location_is_told_to_two_digits_of_its_sd(offset):
     row = {"mean": offset + 0.7654, "sd": 0.8, "q025": offset - 0.81, "q975": offset + 2.34, "observed": offset + 0.3}

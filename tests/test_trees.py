@@ -353,6 +353,15 @@ def test_the_most_probable_tree_is_said_to_have_the_highest_evidence():
     assert not other.remarks(other.statistics(rows), rows)
 
 
+def test_another_model_is_refused_as_such_before_its_rows_are_read(run, written, tmp_path):
+    other = bz.save(bz.fit(bz.find("beta_bernoulli")(), [1, 0, 1], "exact", groups=()), tmp_path / "coin.nc")
+    code, _, err = run("complete", other, written("y\n1\n\n"), "--missing", "drop")
+    assert (code, "completes no rows; give a fit of tree_network" in err) == (2, True)
+    code, _, err = run("complete", other, written("y\n1\n0\n"))
+    assert (code, "completes no rows; give a fit of tree_network" in err) == (2, True)
+    assert run("complete", tmp_path / "none.nc")[2] == f"error: there is no file: {tmp_path / 'none.nc'}\n"
+
+
 def test_what_cannot_be_completed_is_refused():
     fit = bz.fit(TREE(), ROWS, "exact", seed=1)
     with raises(bz.InputError, "no_data"):

@@ -204,6 +204,23 @@ def test_what_does_not_vary_has_no_correlation():
     assert "not_identified: rho" in tree.attrs["gate"]
 
 
+def test_a_correlation_at_its_end_is_said():
+    """The lines cross in one point, so that the likelihood by dense covariances rises as rho goes to -1."""
+    rng, group, x = np.random.default_rng(3), np.repeat(np.arange(8), 6), np.tile(np.arange(6.0), 8)
+    y = rng.normal(size=8)[group] * (x - 2) + rng.normal(0, 0.1, 48)
+    tree = bz.fit(VaryingLines, {"y": y, "x": x, "group": group.astype(str)}, "mle", seed=1)
+    point = [tree["posterior"][name].item() for name in OUTER]
+    assert point[4] == pytest.approx(-1, abs=1e-9)
+
+    def height(rho):
+        laws = [dense([*point[:4], rho, point[5]], x[group == j])[:2] for j in range(8)]
+        return sum(scipy.stats.multivariate_normal(*law).logpdf(y[group == j]) for j, law in enumerate(laws))
+
+    assert height(-0.9) < height(-0.99) < height(-0.9999)
+    assert json.loads(tree.attrs["facts"])["at_edge"] == ["rho"]
+    assert any(note.startswith("rho = -1 is a mode on the edge") for note in json.loads(tree.attrs["notes"]))
+
+
 def test_new_rows_are_predicted_by_the_line_of_their_group(mle):
     new = bz.predict(mle, {"days": [20, 0], "subject": [330, 308]})
     lines = {name: mle["posterior"][name].sel(group=["330", "308"]).values[0, 0] for name in ("intercept", "slope")}

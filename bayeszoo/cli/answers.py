@@ -42,7 +42,7 @@ class AnswerOptions:
         """Refuse files that cannot be written, before anything is computed."""
         saved.probe(self.output, plot, self.overwrite)
 
-    def load(self, fit_file: Path, plot: Path | None = None) -> xr.DataTree:
+    def load(self, fit_file: Path | xr.DataTree, plot: Path | None = None) -> xr.DataTree:
         """Refuse files that cannot be written, and load the fit."""
         self.probe(plot)
         return saved.load(fit_file)
@@ -87,7 +87,7 @@ class AnswerOptions:
     def answer_rows(
         self,
         ask: Callable[[xr.DataTree, Data | None], pd.DataFrame],
-        fit_file: Path,
+        fit_file: Path | xr.DataTree,
         data: str | None,
         table: opt.TableOptions,
         show: Show,

@@ -237,7 +237,7 @@ def components(model: Model, numbers: Iterable[object]) -> dict[str, Model]:
         raise InputError(
             f"numbers of components need models with a field K (components) or q (factors), got {received}",
             "no_components_field",
-            hint="see `bayeszoo list`",
+            hint="such as gaussian_mixture, hmm_gaussian, lda or ppca",
         )
     counts = list(numbers)
     if not counts:

@@ -15,6 +15,7 @@ from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Conjugate, Observable, PointEstimates, Predictive
 from bayeszoo.model.density import log_density
 from bayeszoo.model.parts.update import require_weights
+from bayeszoo.model.suggest import models_with
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,8 +93,8 @@ def _require(model: object, forget: float) -> Predictive[Any]:
         hint = "write bz.find(name)()"
         raise InputError(f"a model instance is needed, got {type(model).__name__}", "not_a_model", hint=hint)
     if not isinstance(model, Predictive):
-        hint = "see `bayeszoo list`"
-        raise InputError(f"{model.name} has no predictive distribution in closed form", "no_closed_form", hint=hint)
+        hint = models_with(Predictive)
+        raise InputError(f"{model.name} has no predictive distributions in closed form", "no_closed_form", hint=hint)
     if isinstance(forget, bool) or not 0 < forget <= 1:
         raise InputError(f"forget must be a number in (0, 1], got {forget!r}", "out_of_range", hint="1 forgets nothing")
     if forget < 1 and not isinstance(model, Conjugate):

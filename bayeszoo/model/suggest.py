@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bayeszoo.errors import InputError
-from bayeszoo.model.find import names
+from bayeszoo.model.base import Model
+from bayeszoo.model.find import builtin_names, find, names
 from bayeszoo.model.other_names import Suggestion, suggestions
 
 
@@ -28,3 +29,8 @@ def suggest(words: str) -> list[Suggestion]:
             hint="write what you look for, as 't-test'",
         )
     return suggestions(words, names())
+
+
+def models_with(*capabilities: type[Model]) -> str:
+    """Return a hint that names the models of the zoo with any of these capabilities."""
+    return f"fit one of {', '.join(name for name in builtin_names() if issubclass(find(name), capabilities))}"

@@ -31,7 +31,7 @@ from bayeszoo.foundation.gate import (
 from bayeszoo.inference.labels.symmetry import Labelled, labelled
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.base import Model, fields_of
-from bayeszoo.model.capabilities import ClosedForm, PointMasses, Symmetric, exchangeable_axis, is_integrated
+from bayeszoo.model.capabilities import ClosedForm, PointMasses, Symmetric, exchangeable_axis, is_exact, is_integrated
 from bayeszoo.model.find import own_file
 from bayeszoo.model.many_files.rows import FileRows
 from bayeszoo.model.parts.accumulated import Accumulated, arrays_of, described, digest_of
@@ -325,7 +325,7 @@ def _provenance(
         "seconds": {name: round(value, 4) for name, value in problem.clock.seconds.items()},
         "gate": as_dict(outcome.checks),
         "facts": dict(outcome.facts),
-        "notes": list(dict.fromkeys([*data.notes, *remarks, *of_draws, *_notes_on_edges(outcome)])),
+        "notes": list(dict.fromkeys([*data.notes, *remarks, *of_draws, *_notes_on_edges(outcome, problem.model)])),
         "columns": dict(data.columns),
         "reading": dict(data.reading),
     }
@@ -350,10 +350,10 @@ def _versions() -> Mapping[str, str]:
     return versions
 
 
-def _notes_on_edges(outcome: Outcome) -> list[str]:
+def _notes_on_edges(outcome: Outcome, model: Model) -> list[str]:
     """Return a note on a mode at the edge of the parameter space."""
     if not (names := outcome.facts.get("at_edge", [])):
         return []
-    return [
-        f"{', '.join(names)} = 0 is a mode on the edge, and not certain: exact or nuts says how far from 0 it may be"
-    ]
+    ends = [f"{name} = {round(float(outcome.draws[name].item()), 9):g}" for name in names]
+    says = "exact or nuts says" if is_exact(type(model)) else "nuts says"
+    return [f"{', '.join(ends)} is a mode on the edge, and not certain: {says} how far from the edge it may be"]

@@ -161,7 +161,8 @@ def read_tree(path: Path) -> xr.DataTree:
         When the file is missing, damaged, of another format, or larger than `MAX_BYTES`.
     """
     if not path.is_file():
-        raise InputError(f"not a regular file: {path}", "no_such_file")
+        problem = "not a regular file" if path.exists() else "there is no file"
+        raise InputError(f"{problem}: {path}", "no_such_file")
     with path.open("rb") as handle:
         if handle.read(len(_HDF5_SIGNATURE)) != _HDF5_SIGNATURE:
             raise _damaged(path)

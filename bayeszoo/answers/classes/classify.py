@@ -39,6 +39,7 @@ from bayeszoo.foundation.named import Arrays
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Classifies, Latent
 from bayeszoo.model.parts.others import equal_rows
+from bayeszoo.model.suggest import models_with
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
@@ -306,8 +307,7 @@ def classifier(model: Model) -> Classifies:
         if isinstance(model, Latent):
             problem = f"{model.name} has no observed class to decide between"
             raise InputError(problem, "no_classes", hint="`bayeszoo assign` gives the hidden one of each row")
-        hint = "fit one that has, such as logistic_regression: `bayeszoo list`, Classifies"
-        raise InputError(f"{model.name} has no classes to decide between", "no_classes", hint=hint)
+        raise InputError(f"{model.name} has no classes to decide between", "no_classes", hint=models_with(Classifies))
     return model
 
 

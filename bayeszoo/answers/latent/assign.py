@@ -38,6 +38,7 @@ from bayeszoo.model.capabilities.observable import row_axes
 from bayeszoo.model.capabilities.sequential import Sequential
 from bayeszoo.model.density import log_rows
 from bayeszoo.model.draws import flat, shape_of
+from bayeszoo.model.suggest import models_with
 from bayeszoo.results.caveats import next_step
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import components_withheld
@@ -103,9 +104,8 @@ def assign(tree: xr.DataTree, new_data: object = None, **options: Any) -> pd.Dat
         after = f"; {step}" if (step := next_step(fit)) else ""
         raise Untrustworthy(f"assignments to components are withheld: {why}{after}", "withheld")
     if not isinstance(model, Latent):
-        raise InputError(
-            f"{model.name} has no latent variable of each row", "no_latent_variable", hint="see `bayeszoo list`"
-        )
+        problem = f"{model.name} has no latent variable of each row"
+        raise InputError(problem, "no_latent_variable", hint=models_with(Latent))
     data = rows_asked(fit, new_data, options, "component")
     is_weighed = new_data is not None and fit.kind != "point estimate" and _have_densities(model, fit.draws(), data)
     average = _of_new_rows if is_weighed else assignments

@@ -210,7 +210,8 @@ def clusters(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> Clust
     fit = answering(Fit(tree), _CLUSTERS)
     model, data = fit.model, fit.data
     if not isinstance(model, Latent) or model.inputs.row_names is not None or not isinstance(model, Observable):
-        raise InputError(f"{model.name} does not put rows into clusters", "no_capability", hint="see `bayeszoo list`")
+        hint = "fit dp_mixture, gaussian_mixture or latent_class"
+        raise InputError(f"{model.name} does not put rows into clusters", "no_capability", hint=hint)
     if fit.kind == "point estimate":
         raise InputError("a point estimate has no draws of clusters", "not_sampled", hint="use --method gibbs")
     if (rows := model.inputs.size(data)) > MOST_ROWS:
@@ -307,7 +308,8 @@ def row_density(tree: xr.DataTree, new_data: object = None, **options: Any) -> p
     fit = answering(Fit(tree), _DENSITIES)
     data = rows_asked(fit, new_data, options, "density")
     if not isinstance(fit.model, Observable):
-        raise InputError(f"{fit.model.name} has no distribution of a row", "no_capability", hint="see `bayeszoo list`")
+        hint = "fit dp_mixture or gaussian_mixture"
+        raise InputError(f"{fit.model.name} has no distribution of a row", "no_capability", hint=hint)
     own = _densities(fit, data)
     if is_judged(fit):
         own = _judged_densities(fit, own, _densities(reference_of(fit), data))

@@ -231,9 +231,7 @@ def _caveat(fit: Fit, untrusted: bool) -> dict[str, str]:
 def _variable(fit: Fit, name: str) -> xr.DataArray:
     posterior = fit.tree["posterior"].to_dataset()
     if name not in posterior or posterior[name].ndim != 4:
-        raise InputError(
-            f"{fit.tree.attrs['model']} has no {name}", "no_capability", hint="lda has; see `bayeszoo list`"
-        )
+        raise InputError(f"{fit.tree.attrs['model']} has no {name}", "no_capability", hint="fit lda")
     return posterior[name].transpose("chain", "draw", ...)
 
 
@@ -252,9 +250,8 @@ def _new_documents(fit: Fit, new_data: object, options: Options) -> tuple[Model,
     """Return the topic model, and new documents read with the vocabulary of its fit."""
     model = fit.model
     if not has_proportions(model):
-        raise InputError(
-            f"{model.name} cannot infer the topics of other documents", "no_topic_inference", hint="see `bayeszoo list`"
-        )
+        problem = f"{model.name} cannot infer the topics of other documents"
+        raise InputError(problem, "no_topic_inference", hint="fit lda")
     return model, read(model, new_data, new=True, like=fit.like, **options)
 
 

@@ -38,6 +38,7 @@ from bayeszoo.foundation.streams import stream
 from bayeszoo.model.base import Model, fields_of
 from bayeszoo.model.capabilities.sequential import LevelsInTime, StatesInTime
 from bayeszoo.model.draws import flat, shape_of
+from bayeszoo.model.suggest import models_with
 from bayeszoo.results.caveats import next_step
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import components_withheld
@@ -110,7 +111,9 @@ def decodable(source: Fit | Model, new_data: object, options: Options, *, need_s
     fit = None if isinstance(source, Model) else answering(source, STATES)
     model = source if isinstance(source, Model) else source.model
     if not isinstance(model, StatesInTime):
-        raise InputError(f"{model.name} has no states over time", "no_states", hint="see `bayeszoo list`")
+        raise InputError(
+            f"{model.name} has no states over time", "no_states", hint=models_with(StatesInTime, LevelsInTime)
+        )
     if fit is None:
         data = read(model, new_data, **options)
         params = {name: values[None, None] for name, values in model.known_parameters(data).items()}

@@ -25,6 +25,7 @@ from bayeszoo.foundation.process.progress import Reporter
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Enumerable, Symmetric
+from bayeszoo.model.suggest import models_with
 
 MOST = 2_000_000  # most assignments in the sum
 MAX_ERROR = 1e-9  # largest error of probabilities whose value is known
@@ -85,7 +86,8 @@ def enumerate_posterior(model: Model, data: Any = None, /, **options: Any) -> En
 def require_few(model: Model, data: Arrays) -> Enumerable:
     """Return the model; raise `InputError` unless it can be enumerated and has few enough assignments."""
     if not isinstance(model, Enumerable):
-        raise InputError(f"{model.name} cannot be enumerated", "not_enumerable", hint="see `bayeszoo list`")
+        problem = f"{model.name} has no latent variables to enumerate"
+        raise InputError(problem, "not_enumerable", hint=models_with(Enumerable))
     rows, K, unit = model.latents(data), model.K, model.latent_unit
     if model.sums_partitions():
         if number_of_partitions(rows, K) > MOST:

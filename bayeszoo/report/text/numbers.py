@@ -31,7 +31,7 @@ def number(value: object, digits: int = 5) -> str:
     """Format a number; a missing one becomes a dash."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "-"
-    return f"{value:.{digits}g}" if isinstance(value, float | np.floating) else str(value)
+    return f"{value + 0.0:.{digits}g}" if isinstance(value, float | np.floating) else str(value)  # of -0.0 no minus
 
 
 def estimate(value: float, error: Any = None, digits: int | None = None, sd: Any = None) -> str:

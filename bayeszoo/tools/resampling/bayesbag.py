@@ -22,6 +22,7 @@ from bayeszoo.foundation.streams import stream
 from bayeszoo.foundation.tails import moments
 from bayeszoo.model.base import Model, fields_of
 from bayeszoo.model.capabilities import Conjugate
+from bayeszoo.model.suggest import models_with
 from bayeszoo.results.summary import elements
 
 if TYPE_CHECKING:
@@ -156,9 +157,7 @@ def require_conjugate(kind: type[Model]) -> None:
     """Refuse a model without a conjugate prior, or with dependent observations."""
     if not issubclass(kind, Conjugate) or isinstance(kind.inputs, Series | Transitions):
         why = "has observations that depend on each other" if issubclass(kind, Conjugate) else "is not conjugate"
-        raise InputError(
-            f"{kind.name} {why}", "no_capability", hint="`bayeszoo list` shows which models have the base Conjugate"
-        )
+        raise InputError(f"{kind.name} {why}", "no_capability", hint=models_with(Conjugate))
 
 
 class Resampled:

@@ -12,6 +12,7 @@ from bayeszoo.cli.answers import ANSWER, AnswerOptions, about_answer, of_data
 from bayeszoo.cli.groups import by_group
 from bayeszoo.foundation.named import Document
 from bayeszoo.report.text.numbers import number
+from bayeszoo.results.stored import Fit
 from bayeszoo.tools.trees import trees
 
 if TYPE_CHECKING:
@@ -84,8 +85,10 @@ def complete_command(
     data
         Table of rows with empty cells, which are kept (--missing mask).
     """
-    masked = replace(table, missing="mask") if table.missing == "refuse" and data is not None else table
-    shown.answer_rows(complete, fit_file, data, masked, _show_levels)
+    tree = saved.load(fit_file)
+    may_mask = data is not None and "mask" in Fit(tree).model.inputs.treatments
+    masked = replace(table, missing="mask") if table.missing == "refuse" and may_mask else table
+    shown.answer_rows(complete, tree, data, masked, _show_levels)
 
 
 def _show_levels(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:

@@ -96,9 +96,9 @@ class _Places:
         return {name: float(value) for name, value in self._coordinates.outer(place).items()}
 
     def at_edge(self, place: np.ndarray) -> list[str]:
-        """Name the positive parameters that are 0 at a place."""
-        pairs = zip(self._model.outer, place, self.bounds, strict=True)
-        return [name for name, value, bounds in pairs if bounds == POSITIVE and value == 0]
+        """Name the parameters that are at an end of their range at a place."""
+        named = zip(self._model.outer, place, self.bounds, strict=True)
+        return [name for name, value, (low, high) in named if not low < value < high]
 
     def of(self, values: Params) -> np.ndarray:
         """Return the place of outer parameters."""
