@@ -104,7 +104,7 @@ class LinearRegression(NormalInverseGamma, Conjugate[FactoredMoments], PointEsti
     def posterior(self, stats: FactoredMoments) -> Posterior:
         """Return weights and noise variance jointly; their marginals are Student t and inverse-gamma."""
         weights, shape, scale = self._learned(stats)
-        return normal_inverse_gamma("w", "sigma2", self.in_units(stats, weights), shape, scale)
+        return normal_inverse_gamma(self.in_units(stats, weights), shape, scale)
 
     def log_evidence(self, stats: FactoredMoments) -> float:
         """Return the log density of the outcomes, NaN where rounding could change it."""
@@ -147,4 +147,4 @@ class LinearRegression(NormalInverseGamma, Conjugate[FactoredMoments], PointEsti
     def mle(self, stats: FactoredMoments) -> dict[str, Any]:
         """Return least squares, and their mean squared error; none where the fit is perfect or not unique."""
         w, squared_error = self.least_squares(stats)
-        return {"w": w, "sigma2": above_zero(squared_error, "sigma2") / stats.n}
+        return {"w": w, "sigma2": above_zero(squared_error) / stats.n}

@@ -48,11 +48,6 @@ _NO_GROUPS = "fit one such as normal_means or beta_binomial; `contrasts` compare
 _ANSWER = "estimates of groups"
 
 
-def has_group_estimates(model: Model) -> bool:
-    """Return whether a model has one parameter for each group, and integrates it out."""
-    return View.GROUPS in model.views()
-
-
 def _group_parameters(model: Model) -> list[str]:
     return [name for name, axes in model.dims.items() if axes == (GROUP,)]
 
@@ -102,7 +97,7 @@ def group_estimates(tree: xr.DataTree) -> pd.DataFrame:
     [[28.0, 8.69, 7.69]]
     """
     fit = answering(Fit(tree), _ANSWER)
-    if not has_group_estimates(fit.model):
+    if View.GROUPS not in fit.model.views():
         problem = f"{fit.model.name} is no model of groups with one parameter each"
         raise InputError(problem, "no_groups", hint=_NO_GROUPS)
     frame = _estimated(fit)

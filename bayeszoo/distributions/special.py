@@ -224,11 +224,11 @@ def log_binomial(n: npt.ArrayLike, k: npt.ArrayLike) -> np.ndarray:
     return np.maximum(log_peak(smaller) + log_peak(larger) - log_peak(n) + entropy, 0.0)
 
 
-def sum_or_nan(value: float, first: float, second: float, tolerance: float = 1e-9) -> float:
-    """Return value + first + second, which may cancel; NaN if rounding may exceed ``tolerance`` * max(1, |sum|)."""
+def sum_or_nan(value: float, first: float, second: float) -> float:
+    """Return value + first + second, which may cancel; NaN if rounding may exceed 1e-9 max(1, |sum|)."""
     total = value + (first + second)
     rounding = 0.0 if first == -second else 4 * np.finfo(np.float64).eps * max(abs(first), abs(second))
-    return total if rounding <= tolerance * max(1.0, abs(total)) else math.nan
+    return total if rounding <= 1e-9 * max(1.0, abs(total)) else math.nan
 
 
 def sum_of_others(values: npt.ArrayLike, axis: int) -> np.ndarray:

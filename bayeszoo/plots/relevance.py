@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayeszoo.comparison.evidence.record import EmpiricalBayes
 from bayeszoo.data.read import read
 from bayeszoo.errors import InputError, Untrustworthy
+from bayeszoo.model.base import fields_of
 from bayeszoo.plots.style import COLOURS, panels, short
 
 if TYPE_CHECKING:
@@ -25,9 +26,9 @@ def relevance(chosen: EmpiricalBayes, data: object) -> dict[str, float]:
         raise InputError("there is no length for each feature to draw", "no_capability", hint=HINT)
     if not chosen.is_shown:
         raise Untrustworthy(f"the lengths are withheld: {'; '.join(chosen.reasons)}", "withheld")
-    model: Any = chosen.model
-    length = np.asarray(model.length if "length" in names else 1.0)
-    lengths = np.broadcast_to(np.asarray(model.scale) * length, rows["X"].shape[1]).astype(np.float64).copy()
+    fields = fields_of(chosen.model)
+    length = np.asarray(fields["length"] if "length" in names else 1.0)
+    lengths = np.broadcast_to(np.asarray(fields["scale"]) * length, rows["X"].shape[1]).astype(np.float64).copy()
     for i, feature in enumerate(rows["feature"]):
         if any(chosen.limits.get(f"{name}[{feature}]") == math.inf for name in names):
             lengths[i] = math.inf

@@ -148,13 +148,8 @@ def in_full(model: type[Model]) -> Document:
 def _graph[Graph](model: type[Model], drawn: Callable[[pm.Model], Graph], nothing: Graph) -> Graph:
     """Return the graph of a model, or ``nothing`` where there is no PyMC model."""
     with suppress(InputError):
-        return drawn(declared(model())) if _can_be_declared(model) else nothing
+        return drawn(declared(model())) if simulates(model) or model.examples else nothing
     return nothing
-
-
-def _can_be_declared(model: type[Model]) -> bool:
-    """Return whether there are data to declare a model on."""
-    return simulates(model) or bool(model.examples)
 
 
 def simulate_command(

@@ -122,10 +122,6 @@ class Bernoulli(Chance[Trials]):
         """Return the successes and failures of each row."""
         return Trials(*self._trials(rows, 1 + len(self.axes)))
 
-    def row_mean(self, params: Params) -> np.ndarray:
-        """Return the chances."""
-        return np.asarray(params[self.names[0]])
-
     def entropy(self, params: Params) -> np.ndarray:
         """Return the entropy of a trial, (..., *axes)."""
         return information.entropy(_success_and_failure(params[self.names[0]]))

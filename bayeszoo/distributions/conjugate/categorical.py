@@ -153,10 +153,6 @@ class Categorical(Block[Counts]):
             return ratios.reshape(-1, *self.axes)
         return self._of_rows(np.log(self.alpha) - np.log(self.alpha.sum(axis=-1, keepdims=True)), rows)
 
-    def row_mean(self, params: Params) -> np.ndarray:
-        """Return the probabilities, (..., *axes, V)."""
-        return np.asarray(params[self.names[0]])
-
     def typical(self) -> dict[str, np.ndarray]:
         """Return the means, which are all > 0."""
         return {self.names[0]: self.alpha / self.alpha.sum(axis=-1, keepdims=True)}

@@ -82,7 +82,10 @@ class Law[S: Stats](ABC):
 
     @abstractmethod
     def row_mean(self, params: Params) -> np.ndarray:
-        """Return the mean of a row, (..., *axes) or (..., *axes, D); for categories the probabilities."""
+        """Return the mean of a row, (..., *axes) or (..., *axes, D).
+
+        For categories it is the probabilities; for counts it is that of an exposure of 1.
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,6 +203,10 @@ class Block[S: Stats](Law[S]):
     @abstractmethod
     def each(self, rows: Arrays) -> S:
         """Return the statistics of each row alone, (n, 1..., *own)."""
+
+    def row_mean(self, params: Params) -> np.ndarray:
+        """Return the mean of a row: by default the first parameter."""
+        return np.asarray(params[self.names[0]])
 
     def statistics_by(self, codes: np.ndarray, rows: Arrays) -> S:
         """Return the statistics of rows that belong to the law with number ``codes`` (n,); if many, law by law.

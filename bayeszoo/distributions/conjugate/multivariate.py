@@ -156,10 +156,6 @@ class MultivariateNormal(Block[Moments]):
         ratio = self.structure.log_ratio_of_rows(self.nu_each, self.psi_each, Y, self.m, share)
         return np.moveaxis(of_mean[..., None] + ratio, -1, -1 - len(self.axes))
 
-    def row_mean(self, params: Params) -> np.ndarray:
-        """Return the means, (..., *axes, D)."""
-        return np.asarray(params[self.names[0]])
-
     def entropy(self, params: Params) -> np.ndarray:
         """Return the differential entropy of a row, (..., *axes)."""
         log_det = self.structure.repeat * self.structure.log_det(self.factors(params[self.names[1]]))

@@ -15,7 +15,7 @@ from bayeszoo.distributions import frozen, information
 from bayeszoo.distributions.conjugate.law import Block
 from bayeszoo.distributions.posterior import Marginal
 from bayeszoo.distributions.special import digamma_less_log, gamma_divergence, log_gamma, log_normal, log_rising
-from bayeszoo.distributions.statistics.base import positive_or
+from bayeszoo.distributions.statistics.base import positive_or_one
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.named import Arrays, Params
@@ -234,5 +234,5 @@ class Normal(Block[Moments]):
 
 def spread(stats: Moments) -> float:
     """Return the variance of all rows, from the moments of sets of rows along one axis."""
-    total = float(positive_or(stats.n.sum()))
+    total = float(positive_or_one(stats.n.sum()))
     return float(stats.scatter.sum() + stats.n @ (stats.mean - stats.n @ stats.mean / total) ** 2) / total

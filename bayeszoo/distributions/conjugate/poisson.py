@@ -79,10 +79,6 @@ class Poisson(Block[Events]):
         pooled = log_negative_binomial(stats.events, self.a, self.b, stats.exposure)
         return pooled - log_peak(stats.events) + stats.peaks - stats.deviance
 
-    def row_mean(self, params: Params) -> np.ndarray:
-        """Return the rates: the mean of a count with exposure 1."""
-        return np.asarray(params[self.names[0]])
-
     def entropy(self, params: Params) -> np.ndarray:
         """Return the entropy of a count with exposure 1, (..., *axes)."""
         return information.entropy_of_rates(np.asarray(params[self.names[0]]))

@@ -120,10 +120,6 @@ class Tables(Block[Counts]):
         """Log predictive probability of each row alone, (n, *axes), from mean probabilities."""
         return self._of_rows(np.log(self.typical()[self.names[0]]), rows)
 
-    def row_mean(self, params: Params) -> np.ndarray:
-        """Return the probabilities, (..., *axes, L)."""
-        return np.asarray(params[self.names[0]])
-
     def typical(self) -> dict[str, np.ndarray]:
         """Return the means, which are all > 0."""
         return {self.names[0]: self._of_tables(lambda part: part.typical()[self.names[0]])}

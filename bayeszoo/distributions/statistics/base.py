@@ -44,6 +44,6 @@ def along(values: Any, like: Any) -> np.ndarray:
     return values.reshape(values.shape + (1,) * (np.ndim(like) - values.ndim))
 
 
-def positive_or(values: Any, other: float = 1.0) -> Any:
-    """Return values, with ``other`` where they are not positive, as a safe divisor."""
-    return np.where(np.asarray(values) > 0, values, other)[()]
+def positive_or_one(values: Any) -> Any:
+    """Return values, with 1 where they are not positive, as a safe divisor."""
+    return np.where(np.asarray(values) > 0, values, 1.0)[()]

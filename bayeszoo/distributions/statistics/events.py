@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from bayeszoo.distributions.special import deviance, log_peak
-from bayeszoo.distributions.statistics.base import Stats, along, positive_or
+from bayeszoo.distributions.statistics.base import Stats, along, positive_or_one
 from bayeszoo.errors import InputError
 
 
@@ -49,7 +49,7 @@ class Events(Stats):
     @property
     def pivot(self) -> Any:
         """The pooled rate, or 1 without events."""
-        return np.where(self.events > 0, self.events / positive_or(self.exposure), 1.0)[()]
+        return np.where(self.events > 0, self.events / positive_or_one(self.exposure), 1.0)[()]
 
     @property
     def log_likelihood(self) -> float:
@@ -70,7 +70,7 @@ class Events(Stats):
             events = np.where(exposure > 0, events, 0.0)[()]
         pooled = (self.events, self.exposure) if sign < 0 else (events, exposure)
         parts = ((events, exposure) if sign < 0 else (self.events, self.exposure)), (other.events, other.exposure)
-        rate = pooled[0] / positive_or(pooled[1])
+        rate = pooled[0] / positive_or_one(pooled[1])
         between = sum(deviance(y, np.where(np.asarray(time) > 0, rate * time, y)) for y, time in parts)
         return type(self)(
             events,
@@ -94,7 +94,7 @@ class _OfRows(Events):
     @cached_property
     def deviance(self) -> Any:
         y, exposure, weights = self.rows
-        means = exposure * (self.events / positive_or(self.exposure))
+        means = exposure * (self.events / positive_or_one(self.exposure))
         gaps = deviance(y, np.where((weights > 0) & (self.exposure > 0), means, y))
         return np.sum(weights * gaps, axis=0)
 

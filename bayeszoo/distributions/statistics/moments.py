@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from bayeszoo.distributions.statistics.base import Stats, along, positive_or
+from bayeszoo.distributions.statistics.base import Stats, along, positive_or_one
 from bayeszoo.distributions.structures import Structure
 from bayeszoo.errors import InputError
 
@@ -61,7 +61,7 @@ class Moments(Stats):
         centre = y.mean(axis=0) if len(y) else np.zeros(y.shape[1:])
         axes, columns, n = weights.shape[1:], y.shape[1:], weights.sum(axis=0)
         weights_of_sets = weights.reshape(len(y), math.prod(axes)).T
-        sums, divisors = weights_of_sets @ (y - centre), positive_or(n.ravel())
+        sums, divisors = weights_of_sets @ (y - centre), positive_or_one(n.ravel())
         means, residual_means, scatters = centre + sums / along(divisors, sums), np.empty(sums.shape), []
         for k, (weights_of_set, mean) in enumerate(zip(weights_of_sets, means, strict=True)):
             centred = y - mean
@@ -76,7 +76,7 @@ class Moments(Stats):
 
     def __add__(self, other: Self) -> Self:
         n, coefficient = self.n + other.n, self.log_coefficient + other.log_coefficient
-        share = other.n / positive_or(n)
+        share = other.n / positive_or_one(n)
         shift = self._to(other)
         scatter = self.scatter + other.scatter
         scatter = scatter + along(self.n * share, scatter) * squared(shift, scatter)
@@ -87,8 +87,8 @@ class Moments(Stats):
         n, coefficient = self.n - other.n, self.log_coefficient - other.log_coefficient
         has_rows = n > 0
         shift = self._to(other)
-        shift = shift * along(self.n / positive_or(n), shift)  # of the rows removed, relative to the remaining rows
-        share = other.n / positive_or(self.n)
+        shift = shift * along(self.n / positive_or_one(n), shift)  # of the rows removed, relative to the remaining rows
+        share = other.n / positive_or_one(self.n)
         scatter = self.scatter - other.scatter
         scatter = _floored(scatter - along(n * share, scatter) * squared(shift, scatter), np.ndim(shift))
         mean, rest = two_sum(self.mean, self.rest - along(share, shift) * shift)

@@ -8,11 +8,11 @@ import numpy as np
 import scipy
 
 from bayeszoo.distributions.special import log_negative_binomial_of_odds
-from bayeszoo.families.glm.links import Link, Terms
+from bayeszoo.families.glm.links import Log, Terms
 
 
 @dataclass(frozen=True)
-class NegativeBinomial(Link):
+class NegativeBinomial(Log):
     """Counts of mean mu = exposure exp(eta) and variance mu + mu^2 / phi; as phi goes to infinity they are Poisson.
 
     Given ``phi`` the log density is concave in eta.
@@ -22,11 +22,6 @@ class NegativeBinomial(Link):
 
     code = -1  # not a compiled link: phi is a parameter
     apart = "tells rows whose counts are all 0"
-    alike = "all counts are 0, and the intercept runs to minus infinity"
-
-    def mean(self, eta: np.ndarray) -> np.ndarray:
-        """Return the mean count of an exposure of 1."""
-        return np.asarray(np.exp(eta))
 
     def terms(self, eta: np.ndarray, outcome: np.ndarray, size: np.ndarray) -> Terms:
         """Return the log density and its derivatives, y q - phi p and (y + phi) p q with p = mu / (mu + phi)."""
@@ -37,11 +32,3 @@ class NegativeBinomial(Link):
     def log_density(self, eta: np.ndarray, outcome: np.ndarray, size: np.ndarray) -> np.ndarray:
         """Return the log density of each row, every constant kept."""
         return log_negative_binomial_of_odds(outcome, self.phi, eta + np.log(size) - np.log(self.phi))
-
-    def start(self, outcome: np.ndarray, size: np.ndarray) -> np.ndarray:
-        """Return the log rate after adding half an event."""
-        return np.asarray(np.log((outcome + 0.5) / size))
-
-    def recedes(self, outcome: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mark no row as eta goes to infinity, and rows without events as it goes to minus infinity."""
-        return np.zeros(len(outcome), dtype=bool), outcome == 0

@@ -182,7 +182,7 @@ class LaplaceWeights(LinearModel, PointEstimates[FactoredMoments], family=True):
         if self.scale_mixture:
             raise NumericalError("no maximum-likelihood estimate: the likelihood does not depend on tau2", "no_maximum")
         w, squared_error = self.least_squares(stats)
-        return {"w": w} | ({"sigma2": above_zero(squared_error, "sigma2") / stats.n} if self.learn_sigma else {})
+        return {"w": w} | ({"sigma2": above_zero(squared_error) / stats.n} if self.learn_sigma else {})
 
 
 def mixture_prior(origin: np.ndarray, b: np.ndarray) -> Posterior:

@@ -184,10 +184,10 @@ def gaussian(name: str, solution: Solution) -> Posterior:
     )
 
 
-def normal_inverse_gamma(name: str, variance: str, solution: Solution, shape: Any, scale: Any) -> Posterior:
-    """Return the joint law of a vector and a variance: variance ~ InvGamma(shape, scale), vector | variance ~ N.
+def normal_inverse_gamma(solution: Solution, shape: Any, scale: Any) -> Posterior:
+    """Return the joint law of w and sigma2: sigma2 ~ InvGamma(shape, scale), w | sigma2 ~ N.
 
-    The vector has the solution's mean, and given the variance, the solution's covariance times the variance. Leading
+    The weights have the solution's mean, and given sigma2, the solution's covariance times sigma2. Leading
     axes are those of shape and scale.
     """
     axes = np.broadcast_shapes(np.shape(shape), np.shape(scale))
@@ -198,34 +198,34 @@ def normal_inverse_gamma(name: str, variance: str, solution: Solution, shape: An
     def draw(size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
         variances = np.asarray(scale / rng.standard_gamma(shape, (*size, *axes)))
         noise = np.sqrt(variances)[..., None] * solution.noise((*size, *apart), rng)
-        return {name: solution.mean + noise, variance: variances}
+        return {"w": solution.mean + noise, "sigma2": variances}
 
     def log_density(params: Mapping[str, object]) -> Any:
-        value = np.asarray(params[variance], dtype=np.float64)
+        value = np.asarray(params["sigma2"], dtype=np.float64)
         safe = np.where(value > 0, value, 1.0)
-        joint = inverse_gamma.logpdf(safe) + solution.log_normal(params[name], safe)
+        joint = inverse_gamma.logpdf(safe) + solution.log_normal(params["w"], safe)
         return np.where(value > 0, joint, -np.inf)[()]
 
     def covariance() -> np.ndarray:
         return solution.covariance() * (scale / (shape - 1) if shape > 1 else math.inf)
 
-    return Posterior({name: student, variance: inverse_gamma}, draw, log_density, {name: covariance})
+    return Posterior({"w": student, "sigma2": inverse_gamma}, draw, log_density, {"w": covariance})
 
 
-def above_zero(squared_error: float, variance: str) -> float:
+def above_zero(squared_error: float) -> float:
     """Return a squared error, or raise `NumericalError` if it is 0."""
     if not squared_error > 0:
         raise NumericalError(
-            f"no maximum-likelihood estimate: the outcome is fitted exactly, so that {variance} -> 0", "exact_fit"
+            "no maximum-likelihood estimate: the outcome is fitted exactly, so that sigma2 -> 0", "exact_fit"
         )
     return squared_error
 
 
-def covariance_root(label: str, value: object, size: int) -> np.ndarray:
-    """Return the lower triangular root of a covariance matrix, or of a multiple of the identity of that size."""
+def covariance_root(value: object, size: int) -> np.ndarray:
+    """Return the lower triangular root of V0, a covariance matrix, or of a multiple of the identity of that size."""
     matrix = np.asarray(value, dtype=np.float64)
     if matrix.ndim and len(matrix) != size:
-        raise InputError(f"{label} is {len(matrix)} x {len(matrix)}, the model has {size} terms", "wrong_shape")
+        raise InputError(f"V0 is {len(matrix)} x {len(matrix)}, the model has {size} terms", "wrong_shape")
     return np.asarray(np.linalg.cholesky(matrix) if matrix.ndim else math.sqrt(matrix) * np.eye(size))
 
 

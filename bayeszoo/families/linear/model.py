@@ -144,7 +144,7 @@ class NormalInverseGamma(LinearModel, family=True):
     def prior_of_standardized(self, stats: FactoredMoments) -> tuple[np.ndarray, np.ndarray]:
         """Return mean (T,), about the origin, and lower triangular root of V0 (T, T), for the terms of statistics."""
         mean = np.concatenate([np.zeros(int(self.intercept)), self.entries("w0", len(stats.units))])
-        return mean, covariance_root("V0", self.V0, len(mean))
+        return mean, covariance_root(self.V0, len(mean))
 
     def prior_of_weights(self, stats: FactoredMoments) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and root of the covariance, divided by sigma2, of the weights in the user's units."""

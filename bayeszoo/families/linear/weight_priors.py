@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
 from bayeszoo.data.read import Data
@@ -12,7 +11,7 @@ from bayeszoo.distributions.priors import Normal, prior_of
 from bayeszoo.errors import InputError
 from bayeszoo.families.linear.design import LinearTerms
 from bayeszoo.foundation.named import Fields
-from bayeszoo.model.base import Model
+from bayeszoo.model.base import Model, fields_of
 from bayeszoo.model.fields import hyperparameters
 
 
@@ -48,22 +47,21 @@ def weight_priors[M: Model](model: M, data: Data, priors: Mapping[str, object]) 
     >>> model.tau
     (np.float64(2.0),)
     """
-    axes = {name: declared.axes for name, declared in hyperparameters(model).items()}
-    names = {field.name for field in fields(model)}
-    has_weights = isinstance(model, LinearTerms) and model.dims.get("w") == ("term",)
-    if not (has_weights and axes.get("tau") == ("slope",) and {"m0", "s0"} <= names):
+    declared, values = hyperparameters(model), fields_of(model)
+    is_normal = "tau" in declared and declared["tau"].axes == ("slope",) and {"m0", "s0"} <= values.keys()
+    if not (isinstance(model, LinearTerms) and model.dims.get("w") == ("term",) and is_normal):
         hint = "use --set, or take ridge, robust_regression or a regression with a link"
         raise InputError(
             f"weights of {model.name} have no normal priors of their own", "no_outer_parameters", hint=hint
         )
-    return model.replaced(**_changed(model, data, priors))
+    return model.replaced(**_changed(model, values["s0"], data, priors))
 
 
-def _changed(model: Any, data: Data, priors: Mapping[str, object]) -> Fields:
+def _changed(model: LinearTerms, s0: float, data: Data, priors: Mapping[str, object]) -> Fields:
     """Return the changed fields: those of the intercept, and the sd of each standardized term."""
     terms = [str(term) for term in model.coords(data)["term"]]
     units = model.units(model.nothing(data))
-    scales = model.term_scales(len(terms), model.s0, "tau").tolist()
+    scales = model.term_scales(len(terms), s0, "tau").tolist()
     changed: dict[str, Any] = {}
     for name, text in priors.items():
         label, prior = name.strip().removeprefix("w[").removesuffix("]"), prior_of(text)

@@ -12,7 +12,6 @@ import numpy as np
 from bayeszoo.data.inputs import Regression
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.averages.averaged import RowLaw
-from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.distributions.scale import POSITIVE
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import InputError
@@ -125,10 +124,6 @@ class PartitionModel(Conditional, OfCuts, family=True):
     def marginal_slopes(self, outer: Params, data: Arrays) -> dict[str, float]:
         """Return the derivative of the log density of the rows at one point."""
         return {"sigma2": self.sums(data).slope(float(outer["sigma2"]))}
-
-    def posterior_given(self, outer: Params, data: Arrays) -> Posterior:
-        """Return an empty posterior: the tree is no parameter, as it has no density."""
-        return Posterior({}, lambda size, rng: {}, lambda params: 0.0)
 
     @classmethod
     def has_law_given_outer(cls) -> bool:

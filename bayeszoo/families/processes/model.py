@@ -11,7 +11,6 @@ import numpy as np
 from bayeszoo.data.inputs import Regression
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.averages.averaged import RowLaw
-from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.distributions.scale import POSITIVE
 from bayeszoo.errors import InputError
 from bayeszoo.families.processes import cholesky
@@ -111,10 +110,6 @@ class ProcessModel(OfPlaces, Conditional, HasLengths, HasSlopes, family=True):
             raise InputError(f"the kernel {self.kernel} has one length for all features", "wrong_shape", hint=hint)
         rows, point = self.rows(data), (amplitude, lengths, sigma)
         return cholesky.with_slopes_of_lengths(rows.kernel, rows.places, rows.y - rows.mean, point, LEAST_SHARE)
-
-    def posterior_given(self, outer: Params, data: Arrays) -> Posterior:
-        """Return an empty posterior: the function is no parameter, as with a smooth kernel it has no density."""
-        return Posterior({}, lambda size, rng: {}, lambda params: 0.0)
 
     @classmethod
     def has_law_given_outer(cls) -> bool:

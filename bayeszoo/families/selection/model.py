@@ -42,13 +42,13 @@ class SelectionModel(LinearModel, Predictive[FactoredMoments], Collapsed, PointM
 
     def precision(self, units: np.ndarray) -> np.ndarray:
         """Return the prior precision (T, T) of the weights, times the noise variance, from the units of the terms."""
-        root = covariance_root("V0", self.V0, len(units))
+        root = covariance_root(self.V0, len(units))
         return np.asarray(np.linalg.inv(root @ root.T) * np.outer(units, units))
 
     def selection(self, stats: FactoredMoments) -> Selection:
         """Return data and prior in the form that gives the posterior of any subset."""
         rows, outcome = self.equations(stats)
-        root, fixed = covariance_root("V0", self.V0, rows.shape[1]), int(self.intercept)
+        root, fixed = covariance_root(self.V0, rows.shape[1]), int(self.intercept)
         log_prior = log_prior_of_sizes(rows.shape[1] - fixed, self.a, self.b, self.pi)
         return Selection(rows, outcome, root, fixed, stats.n, float(self.a0), float(self.b0), log_prior)
 

@@ -120,7 +120,7 @@ class Selection:
         """Return the posterior of noise variance and included weights given a subset, in the user's units."""
         columns = self.columns(members)
         solution = self._solution(columns).in_units(units[columns], origin[columns])
-        return normal_inverse_gamma("w", "sigma2", solution, self.shape, self.b0 + solution.misfit / 2)
+        return normal_inverse_gamma(solution, self.shape, self.b0 + solution.misfit / 2)
 
     def _solution(self, columns: np.ndarray) -> Solution:
         precision = self.inverse_root[:, columns]

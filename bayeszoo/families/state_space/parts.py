@@ -10,7 +10,6 @@ import numpy as np
 
 from bayeszoo.data.inputs import starts
 from bayeszoo.distributions.averages.averaged import RowLaw
-from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import NumericalError
 from bayeszoo.families.state_space.components import Components
 from bayeszoo.families.state_space.matrices import Matrices
@@ -68,10 +67,6 @@ class SeriesOfParts(MovingSeries, family=True):
         """Return the derivatives of the log density of the rows at one point."""
         slopes = self.levels(outer, data).slopes()
         return {name: slopes[name] for name in self.outer}
-
-    def posterior_given(self, outer: Params, data: Arrays) -> Posterior:
-        """Return nothing: parts of rows are no parameters, as constant ones have no density; `decode` shows them."""
-        return Posterior({}, lambda size, rng: {}, lambda params: 0.0)
 
     def parts(self, data: Arrays) -> tuple[str, ...]:
         """Return the names of the parts of the state, and if there are several, of the row mean."""

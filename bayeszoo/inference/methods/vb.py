@@ -24,6 +24,7 @@ from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import LogConcave, PriorDensity, Sufficient, Variational, rows_have_parameters
 from bayeszoo.model.capabilities.steps import Expectation
 from bayeszoo.model.density import log_rows
+from bayeszoo.model.draws import size_of
 from bayeszoo.model.many_files.rows import expected, from_sample, of_each, of_sample, some_of
 
 MAX_RIVAL = 0.05  # largest weight of the next optimum: k-hat of draws about one mode cannot see another mode
@@ -165,7 +166,7 @@ def _log_joint(problem: Problem, sample: Params) -> np.ndarray:
         return rows.joint_values(rows.place(sample)) - rows.log_volume
     likelihood = _log_likelihood(problem, sample)
     if likelihood is None or not isinstance(problem.model, PriorDensity):
-        points = ({name: values[i] for name, values in sample.items()} for i in range(_length(sample)))
+        points = ({name: values[i] for name, values in sample.items()} for i in range(size_of(sample)))
         density = problem.density
         return np.array([density.constrained_joint(density.unconstrain(point))[0] for point in points])
     return likelihood + np.asarray(problem.model.log_prior(sample, some_of(problem.sample)))
@@ -183,13 +184,9 @@ def _log_likelihood(problem: Problem, sample: Params) -> np.ndarray | None:
 
 def _log_likelihood_of(model: Model, sample: Params, data: Any) -> np.ndarray | None:
     """Return the log likelihood of rows at draws, (draws,), in blocks to save memory; None if the model has none."""
-    size, outcome = _length(sample), model.inputs.outcome(data)
+    size, outcome = size_of(sample), model.inputs.outcome(data)
     block = max(1, CELLS // max(1, outcome.size))
     parts = ({name: values[i : i + block] for name, values in sample.items()} for i in range(0, size, block))
     rows = (log_rows(model, part, data) for part in parts)
     sums = [None if row is None else row.sum(axis=-1) for row in rows]  # the rows of a part are not kept
     return None if sums[0] is None else np.concatenate([value for value in sums if value is not None])
-
-
-def _length(sample: Params) -> int:
-    return len(next(iter(sample.values())))

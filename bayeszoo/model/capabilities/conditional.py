@@ -175,12 +175,13 @@ class Conditional(Model, family=True):
         """Return the derivatives of `log_marginal` by the outer parameters at one point; None: use differences."""
         return None
 
-    @abstractmethod
     def posterior_given(self, outer: Params, data: Arrays) -> Posterior:
-        """Return the distribution of the inner parameters given the outer ones.
+        """Return the distribution of the inner parameters given the outer ones; by default there are none.
 
-        Points of shape (...) give marginals of shape (..., *own shape).
+        Points of shape (...) give marginals of shape (..., *own shape). What has no density is no parameter, such as a
+        tree or a function.
         """
+        return Posterior({}, lambda size, rng: {}, lambda params: 0.0)
 
     @abstractmethod
     def marginalized(self, data: Arrays) -> pm.Model:

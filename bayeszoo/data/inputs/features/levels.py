@@ -66,7 +66,7 @@ class Coding:
         if name not in self.levels:
             return {name: values}
         others = enumerate(self.levels[name][1:], 1)
-        return {level_name(name, level): (values == code).astype(np.float64) for code, level in others}
+        return {f"{name}[{level}]": (values == code).astype(np.float64) for code, level in others}
 
     @property
     def levels_of_terms(self) -> Mapping[str, list[str]]:
@@ -102,11 +102,6 @@ class Coding:
     def notes(self, features: Sequence[Feature]) -> list[str]:
         """Return notes on the levels and the reference."""
         return [note for feature in features for note in feature.notes]
-
-
-def level_name(feature: str, level: str) -> str:
-    """Return the name of the column of a level."""
-    return f"{feature}[{level}]"
 
 
 def _times(first: Numbers, second: Numbers) -> Numbers:

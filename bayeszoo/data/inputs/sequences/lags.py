@@ -22,11 +22,6 @@ _SHOWN_TIMES = 3
 """Times kept from the end of each sequence, enough to determine the step."""
 
 
-def name_of(lag: int) -> str:
-    """Return the name of the feature that holds the outcome ``lag`` rows before."""
-    return f"lag {lag}"
-
-
 class End(NamedTuple):
     """The end of a sequence: its name, its last outcomes (latest first, None where missing), and its times."""
 
@@ -62,7 +57,7 @@ class Lags:
     @property
     def names(self) -> list[str]:
         """The names of the lagged features."""
-        return [name_of(k) for k in range(1, self.order + 1)]
+        return [f"lag {k}" for k in range(1, self.order + 1)]
 
     @property
     def plain(self) -> dict[str, Any]:
