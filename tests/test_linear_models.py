@@ -301,7 +301,6 @@ def test_the_solution_is_that_of_dense_linear_algebra(n, k):
     assert np.isclose(solution.squared_error, np.sum((outcome - design @ centre) ** 2), rtol=1e-7)
     assert np.isclose(-n / 2 * np.log(2 * np.pi) - (solution.misfit + solution.log_det) / 2, evidence, rtol=1e-10)
     assert np.isclose(np.sum(solution.gains), np.trace(design @ covariance @ design.T), rtol=1e-9)
-    assert np.allclose(solution.shares, 1 - np.diag(covariance) / np.diag(root @ root.T), atol=1e-9)
     assert np.allclose(solution.spread(design), np.diag(design @ covariance @ design.T), rtol=1e-8)
 
 

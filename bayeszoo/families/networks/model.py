@@ -182,11 +182,6 @@ class NetworkModel(AtPlaces, Conditional, Symmetric, OfFunction, family=True):
         scale = np.sqrt((block.b / block.a)[..., None] * (noise + spread))
         return 2 * block.a[..., None], (units @ block.m[..., None])[..., 0], scale
 
-    @classmethod
-    def has_law_given_outer(cls) -> bool:
-        """Return True: new rows have a closed form given the hidden weights."""
-        return True
-
     def law(self, params: Params, seen: Arrays, new: Arrays, rng: np.random.Generator | None = None) -> RowLaw:
         """Return the Student t distribution of each new row given the hidden weights and the rows seen."""
         law: RowLaw = frozen.t(*self._student(params, seen, new, 1.0))

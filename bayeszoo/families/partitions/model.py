@@ -125,11 +125,6 @@ class PartitionModel(Conditional, OfCuts, family=True):
         """Return the derivative of the log density of the rows at one point."""
         return {"sigma2": self.sums(data).slope(float(outer["sigma2"]))}
 
-    @classmethod
-    def has_law_given_outer(cls) -> bool:
-        """Return True: new rows have a closed form given the noise."""
-        return True
-
     def function(self, params: Params, seen: Arrays, new: Arrays) -> RowLaw:
         """Return the function at each new row: a mixture of normals over the leaves that may contain the row."""
         return self._mixtures(params, seen, new, False)

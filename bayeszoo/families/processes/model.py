@@ -111,11 +111,6 @@ class ProcessModel(OfPlaces, Conditional, HasLengths, HasSlopes, family=True):
         rows, point = self.rows(data), (amplitude, lengths, sigma)
         return cholesky.with_slopes_of_lengths(rows.kernel, rows.places, rows.y - rows.mean, point, LEAST_SHARE)
 
-    @classmethod
-    def has_law_given_outer(cls) -> bool:
-        """Return True: new rows have a closed form given amplitude, length and noise."""
-        return True
-
     def function(self, params: Params, seen: Arrays, new: Arrays, along: str | None = None) -> RowLaw:
         """Return the normal distribution of the function at each new row given the rows seen, or of its derivative."""
         mean, variance = self.rows(seen).function(params, self._at(new, along))
