@@ -18,6 +18,7 @@ from bayeszoo.data.inputs import Series
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import k_hat_limit, pareto_k
 from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.numerics.constants import LEAST_LOG
 from bayeszoo.inference.engine.approximation import GOOD_K_HAT
 from bayeszoo.inference.problem import LOG_WEIGHT
 from bayeszoo.model.base import Model
@@ -39,8 +40,6 @@ _OUTSKIRTS, _MOST_BEYOND = 1e-17, 1e-9
 """Mass given all rows below which a point is at the edge of the grid, and the largest edge mass without a row."""
 _ROUNDING = 1e-14
 """Relative differences of draws up to which they are equal."""
-_TINY = -1e300
-"""In place of log 0, which the fit of a tail cannot take."""
 _WIDE, _CRUDE = 7.0, 0.3
 """Limits of the sd of draws, and of the error of their mean, both divided by the distance of the mean from a bound.
 
@@ -286,7 +285,7 @@ def _log_ratio(fit: Fit, draws: Params) -> np.ndarray | None:
     log_ratio = fit.draws("sample_stats").get(LOG_WEIGHT) if fit.kind == "approximate" else None
     if log_ratio is None or log_ratio.dtype.kind != "f" or log_ratio.shape != shape_of(draws):
         return None
-    return np.maximum(np.nan_to_num(log_ratio - np.nanmax(log_ratio), nan=-np.inf), _TINY)
+    return np.maximum(np.nan_to_num(log_ratio - np.nanmax(log_ratio), nan=-np.inf), LEAST_LOG)
 
 
 def by_points(points: Params, mass: np.ndarray, halved: np.ndarray) -> tuple[Average, dict[str, np.ndarray]]:
@@ -345,7 +344,7 @@ def importance(log_p: np.ndarray, efficiency: float = 1.0) -> tuple[np.ndarray, 
 
 def log_means(log_p: np.ndarray, *, independent: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """Return the log of the mean over draws (chain, draw, rows), and its error; NaN where few draws carry it."""
-    alike = np.ptp(np.maximum(log_p, _TINY), axis=(0, 1)) < 1e-9
+    alike = np.ptp(np.maximum(log_p, LEAST_LOG), axis=(0, 1)) < 1e-9
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         value = scipy.special.logsumexp(log_p, axis=(0, 1)) - math.log(log_p.shape[0] * log_p.shape[1])
         ratio = np.where(alike, 1.0, np.exp(log_p - value))
@@ -371,4 +370,4 @@ def error_of_sum(log_p: np.ndarray, log_mean: np.ndarray, *, independent: bool =
 
 def _has_mean(log_values: np.ndarray) -> bool:
     """Say whether the mean of values, from their logs at the draws, is carried by enough draws."""
-    return bool(pareto_k(np.maximum(log_values.ravel(), _TINY)) <= k_hat_limit(log_values.size))
+    return bool(pareto_k(np.maximum(log_values.ravel(), LEAST_LOG)) <= k_hat_limit(log_values.size))

@@ -17,6 +17,7 @@ from bayeszoo.comparison.evidence.by_importance import log_mean_of_weights
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.gate import MAX_K_HAT, at_most, failures, pareto_k
 from bayeszoo.foundation.named import Arrays, Document
+from bayeszoo.foundation.numerics.constants import TINY
 from bayeszoo.foundation.streams import stream
 from bayeszoo.inference.engine.maxima import Search
 from bayeszoo.inference.methods import em, enumeration, vb
@@ -219,7 +220,7 @@ def _visited(
     for _ in range(SWEEPS + 1):
         drawn = model.vb_posterior(q).rvs((1 + DRAWS,), rng)
         # a probability may have underflowed to 0, which has no logarithm
-        drawn = {name: np.where(values == 0, np.finfo(np.float64).tiny, values) for name, values in drawn.items()}
+        drawn = {name: np.where(values == 0, TINY, values) for name, values in drawn.items()}
         visited.append((q, {name: values[1:] for name, values in drawn.items()}))
         q = model.resampled({name: values[0] for name, values in drawn.items()}, data, count, rng)
     return visited[-KEPT:]

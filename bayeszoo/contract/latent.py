@@ -23,6 +23,7 @@ from bayeszoo.data.inputs.sequences.series import SEQUENCE
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_least, at_most
 from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.numerics.constants import TINY
 from bayeszoo.foundation.numerics.optimize import MAX_DISTANCE, Gradient, curvature, describe
 from bayeszoo.inference.engine.ascent import AscentError
 from bayeszoo.inference.labels.align import permute
@@ -39,7 +40,6 @@ FEW = 5  # rows of excerpts whose assignments are all enumerated
 FEW_WORDS = 12  # words of these excerpts, if each has a latent variable
 SIMULATIONS = 100
 EDGE = 1e-9  # probabilities and positive numbers below it count as 0
-TINY = np.finfo(np.float64).tiny  # probabilities below it have lost digits
 
 
 def _value(case: Case, params: Params) -> float:

@@ -15,6 +15,7 @@ import scipy
 from bayeszoo.distributions.special import digamma_less_log, log_poisson, trigamma_excess
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.blocks import blocks
+from bayeszoo.foundation.numerics.constants import LEAST_LOG
 
 _MOST_COUNTS = 360
 """Most counts in the sum over a Poisson law: all counts up to rates of about 300, else steps of about sd / 8."""
@@ -26,7 +27,7 @@ _NODES, _CHECKED, _TOLERANCE = 10, 64, 1e-7
 """Nodes of each panel; points checked with twice as many nodes; largest difference in nats."""
 _MOST_CLASSES = 100
 """Most classes, as all densities are computed where any class has mass: a second for a hundred draws."""
-_LEAST, _LEAST_LOG, _FAR = 1e-300, -1e300, 600.0
+_LEAST, _FAR = 1e-300, 600.0
 
 
 # At known probabilities
@@ -215,7 +216,7 @@ def _with_nodes(nodes: int) -> Callable[..., np.ndarray]:
         x = (ends[:, :-1, None] + half + half * nodes_)[..., None]  # (n, parts, nodes, 1)
         with np.errstate(over="ignore"):
             log_density = np.square((x - means[:, None, None, :]) / sd[:, None, None, :])
-        log_density = np.maximum(-log_density / 2 - np.log(sd)[:, None, None, :], _LEAST_LOG)
+        log_density = np.maximum(-log_density / 2 - np.log(sd)[:, None, None, :], LEAST_LOG)
         joint = np.exp(log_density) * shares[:, None, None, :]
         gain = np.einsum("npxk,npxk->npx", joint, log_density) + scipy.special.entr(joint.sum(axis=-1))
         return np.sum(gain * weights * half, axis=(1, 2)) / math.sqrt(2 * math.pi)

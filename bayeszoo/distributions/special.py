@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
+from bayeszoo.foundation.numerics.constants import TINY
+
 Function = Callable[[np.ndarray], np.ndarray]
 
 _TINY = 1e-100
@@ -70,7 +72,7 @@ def deviance(x: npt.ArrayLike, mean: npt.ArrayLike, difference: object = None) -
     """
     x, mean = np.asarray(x, dtype=np.float64), np.asarray(mean, dtype=np.float64)
     difference = x - mean if difference is None else np.asarray(difference, dtype=np.float64)
-    v = difference / np.maximum(x + mean, np.finfo(np.float64).tiny)
+    v = difference / np.maximum(x + mean, TINY)
     square = v * v
     is_near = square < 0.01
     if not is_near.any():

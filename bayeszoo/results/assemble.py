@@ -28,6 +28,7 @@ from bayeszoo.foundation.gate import (
     check_finite,
     verdict,
 )
+from bayeszoo.foundation.numerics.constants import TINY
 from bayeszoo.inference.labels.symmetry import Labelled, labelled
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.base import Model, fields_of
@@ -296,7 +297,7 @@ def _evidence(model: ClosedForm[Any], stats: Any) -> dict[str, float]:
 def _quantile(marginal: Marginal, q: float) -> np.ndarray:
     """Return a quantile, with 0 for the smallest normal double, where SciPy stops."""
     quantile = np.asarray(marginal.ppf(q))
-    return np.where(np.abs(quantile) <= np.finfo(np.float64).tiny, 0.0, quantile)
+    return np.where(np.abs(quantile) <= TINY, 0.0, quantile)
 
 
 def _provenance(

@@ -19,6 +19,7 @@ from bayeszoo.distributions.frozen import Frozen
 from bayeszoo.distributions.posterior import QUANTILES, Posterior
 from bayeszoo.foundation.blocks import blocks
 from bayeszoo.foundation.named import Params
+from bayeszoo.foundation.numerics.constants import TINY
 from bayeszoo.foundation.numerics.grid import Grid, Integrand, combinations
 from bayeszoo.foundation.numerics.levels import solved
 from bayeszoo.foundation.numerics.quadrature import Distribution
@@ -192,7 +193,7 @@ def inner_moved(integrand: Integrand, grid: Grid, inner: Inner, moments: Mapping
         quantile = coarse[name].ppf(q)
         step = 2 * np.spacing(np.abs(quantile))  # a quantile that rounds to 1 is the quantile of many levels
         difference = np.maximum(fine[name].cdf(quantile - step) - q, q - fine[name].cdf(quantile + step))
-        is_number = np.abs(quantile) > 1e3 * np.finfo(np.float64).tiny  # below, it is shown as 0
+        is_number = np.abs(quantile) > 1e3 * TINY  # below, it is shown as 0
         moved.append(float(np.max(difference, where=is_number, initial=0.0)))
     return max(moved)
 

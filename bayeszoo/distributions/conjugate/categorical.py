@@ -18,6 +18,7 @@ from bayeszoo.distributions.posterior import Marginal
 from bayeszoo.distributions.special import sum_of_others
 from bayeszoo.distributions.statistics.counts import Counts
 from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.numerics.constants import LEAST_LOG, TINY
 
 WEAK = 1e5
 """Sum of concentrations below which the textbook's formulas, three times as fast, keep ten digits."""
@@ -123,9 +124,9 @@ class Categorical(Block[Counts]):
         """Return the sums of log probabilities (..., *axes, V) over the observations of each row, (..., n, *axes)."""
         column = self._of(rows)
         if column.ndim == 2:
-            finite = np.where(np.isneginf(log_p), dirichlet.LEAST_LOG, log_p)
+            finite = np.where(np.isneginf(log_p), LEAST_LOG, log_p)
             totals = (column @ finite.reshape(-1, log_p.shape[-1]).T).T.reshape(*log_p.shape[:-1], -1)
-            return np.moveaxis(np.where(totals > dirichlet.LEAST_LOG / 2, totals, -np.inf), -1, -1 - len(self.axes))
+            return np.moveaxis(np.where(totals > LEAST_LOG / 2, totals, -np.inf), -1, -1 - len(self.axes))
         return np.moveaxis(log_of_codes(log_p, column), -1, -1 - len(self.axes))
 
     def log_density(self, params: Params, rows: Arrays) -> np.ndarray:
@@ -211,7 +212,7 @@ class Categorical(Block[Counts]):
 
     def _logs(self, params: Params) -> np.ndarray:
         """Return log probabilities; underflowed probabilities count as the smallest float."""
-        return np.log(np.maximum(np.asarray(params[self.names[0]], dtype=np.float64), np.finfo(np.float64).tiny))
+        return np.log(np.maximum(np.asarray(params[self.names[0]], dtype=np.float64), TINY))
 
     def divergence(self, prior: Self) -> float:
         """Return KL(self || prior) in nats."""

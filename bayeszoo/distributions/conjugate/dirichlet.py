@@ -22,8 +22,6 @@ _MOST = 1e5
 """Most observations of a row for which its terms keep ten digits even if one category has nearly all."""
 _CELLS = 2**22
 """Rows times categories times distributions in one block."""
-LEAST_LOG = -1e300
-"""A finite stand-in for log 0 in products and sums."""
 
 
 def log_dirichlet_ratio(alpha: npt.ArrayLike, counts: npt.ArrayLike) -> np.ndarray:

@@ -26,6 +26,7 @@ from bayeszoo.families.glm.probit import hazard
 from bayeszoo.families.glm.rows import LinkedRows
 from bayeszoo.families.linear.least_squares import gaussian
 from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.numerics.constants import TINY
 from bayeszoo.model.capabilities import EM, Gibbs, LogConcave, Variational
 from bayeszoo.model.capabilities.steps import Coordinates, Expectation
 
@@ -113,7 +114,7 @@ class NormalNoise(Augmentation):
             return conditional
         pull, back = rows.design.T @ sums, rows.design.T @ shift
         solved = scipy.linalg.cho_solve((conditional.root, True), pull)
-        radius = math.sqrt(max(squares - float(pull @ solved), np.finfo(np.float64).tiny))
+        radius = math.sqrt(max(squares - float(pull @ solved), TINY))
         slope = (rows.offset * float(sums.sum()) - float(back @ solved)) / radius
         proposal = math.sqrt(rng.chisquare(size.sum()))
         if math.log(1.0 - rng.random()) >= slope * (proposal - radius):

@@ -14,10 +14,9 @@ import scipy
 
 from bayeszoo.families.glm.links import Link, Log
 from bayeszoo.foundation.blocks import blocks
+from bayeszoo.foundation.numerics.constants import TINY
 
 loops = lazy_loader.load("bayeszoo.likelihoods.loops.intercepts", suppress_warning=True)
-
-TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ from bayeszoo.distributions.conjugate.product import Expected, Product, Several
 from bayeszoo.distributions.statistics.counts import Counts
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.named import Params
+from bayeszoo.foundation.numerics.constants import LEAST_LOG
 
 Pair = tuple[np.ndarray, np.ndarray]
 """Initial (K,) and transition (K, K)."""
@@ -21,8 +22,6 @@ SUM_ERROR = 1e-8
 """Largest distance from 1 of the sum of a row of a known table."""
 ALIKE = 1e-9
 """Largest difference in nats between equal states, and expected number of rows that counts as 0."""
-LEAST_LOG = -1e300
-"""Replaces the logarithm of 0, so that it may be multiplied and added."""
 
 
 def known_table(value: object, label: str, K: int) -> Any:

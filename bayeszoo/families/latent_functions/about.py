@@ -15,11 +15,11 @@ from bayeszoo.distributions.logistic_normal import log_odds_of_mean
 from bayeszoo.distributions.special import log_binomial
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.numerics.constants import TINY
 from bayeszoo.model.capabilities.function import OfFunction
 from bayeszoo.model.capabilities.observable import Classifies
 from bayeszoo.model.fields import positive, real
 
-TINY = float(np.finfo(np.float64).tiny)
 MOST_ROWS = 2000
 """Most rows whose covariance is factored: 32 MB, and seconds."""
 SEVERAL_TRIALS = "rows of several trials share one value of the function, which a point estimate does not draw"

@@ -17,9 +17,7 @@ from bayeszoo.distributions import frozen
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.foundation.named import Arrays, Params
-from bayeszoo.foundation.numerics.constants import LOG_2_PI
-
-TINY = float(np.finfo(np.float64).tiny)
+from bayeszoo.foundation.numerics.constants import LOG_2_PI, TINY
 
 
 class Lines(NamedTuple):

@@ -37,6 +37,7 @@ from bayeszoo.families.mixtures.sticks import (
     log_density_at,
 )
 from bayeszoo.foundation.named import Params
+from bayeszoo.foundation.numerics.constants import TINY
 from bayeszoo.foundation.numerics.grid import Grid, enclosing
 from bayeszoo.foundation.numerics.quadrature import Distribution, Rule, peak
 
@@ -121,7 +122,7 @@ class Concentration:
     @cached_property
     def alphas(self) -> np.ndarray:
         """The values of alpha at the points, (P,)."""
-        return np.maximum(self.prior.scale.value(self._rule.points), np.finfo(np.float64).tiny)
+        return np.maximum(self.prior.scale.value(self._rule.points), TINY)
 
     def mixed(self, probabilities: Mapping[Sizes, float]) -> OuterMarginal:
         """Return the posterior of alpha, from the probabilities of the sizes of clusters."""

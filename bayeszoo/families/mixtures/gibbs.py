@@ -16,11 +16,10 @@ from bayeszoo.distributions.conjugate.mixture import MixturePrior
 from bayeszoo.distributions.conjugate.product import Several
 from bayeszoo.distributions.conjugate.tables import Tables
 from bayeszoo.foundation.named import Arrays
+from bayeszoo.foundation.numerics.constants import TINY
 
 loops = lazy_loader.load("bayeszoo.likelihoods.loops.tables", suppress_warning=True)
 
-TINY = np.finfo(np.float64).tiny
-"""Replaces a probability that has underflowed to 0, which has no logarithm."""
 IN_TURN = threading.Lock()
 """Threads sweep in turn: short NumPy calls that compete for the interpreter take up to twice as long."""
 

@@ -19,6 +19,7 @@ from bayeszoo.families.processes.places import OfPlaces
 from bayeszoo.families.processes.slopes import AtPlaces, Slopes, Values
 from bayeszoo.families.processes.spectrum import LEAST_SHARE, Rows
 from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.numerics.constants import TINY
 from bayeszoo.model.capabilities.conditional import Conditional
 from bayeszoo.model.capabilities.function import HasLengths, HasSlopes
 from bayeszoo.model.fields import real
@@ -26,7 +27,6 @@ from bayeszoo.model.types import DeclaredModel
 
 ours = lazy_loader.load("bayeszoo.families.processes.declaration", suppress_warning=True)
 
-TINY = float(np.finfo(np.float64).tiny)
 MOST_ROWS = 2000
 """Most rows whose kernel is decomposed: 32 MB, and seconds for each length."""
 

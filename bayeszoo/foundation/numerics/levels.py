@@ -8,13 +8,15 @@ from collections.abc import Callable
 import numpy as np
 import scipy
 
+from bayeszoo.foundation.numerics.constants import TINY
+
 CLOSE = 1e-12
 """Tolerance in probability."""
 STEPS = 300
 """More steps than a bracket needs whose ends differ by a factor of 1e300."""
 LEAST, MOST = 1e-300, 1 - 1e-16
 """Smallest and largest probability with a finite normal score."""
-TINY, APART = np.finfo(np.float64).tiny, 1e3
+APART = 1e3
 
 
 def reached(

@@ -14,6 +14,7 @@ import numpy as np
 import scipy
 
 from bayeszoo.foundation.named import Params
+from bayeszoo.foundation.numerics.constants import TINY
 from bayeszoo.inference.labels.align import permute
 from bayeszoo.model.capabilities import Symmetric
 
@@ -47,7 +48,7 @@ def align(loadings: np.ndarray, signed: bool = True) -> FactorAlignment:
     permutations, signs = nearest(W, mean * _upright(mean) if signed else mean, signed)
     aligned = np.take_along_axis(W, permutations[:, None], axis=2) * signs[:, None]
     shared = np.square(aligned.mean(axis=0)).sum(axis=0)
-    lengths = np.maximum(np.square(aligned).sum(axis=1).mean(axis=0), np.finfo(np.float64).tiny)
+    lengths = np.maximum(np.square(aligned).sum(axis=1).mean(axis=0), TINY)
     return FactorAlignment(permutations.reshape(*shape, q), signs.reshape(*shape, q), shared / lengths)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from bayeszoo.distributions.posterior import QUANTILES, Marginal
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_most
+from bayeszoo.foundation.numerics.constants import TINY
 from bayeszoo.inference.engine.inner import refuse_many
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.capabilities import ClosedForm, is_integrated
@@ -65,7 +66,7 @@ def _error(marginal: Marginal, q: float) -> np.ndarray:
     plain = np.abs(marginal.cdf(quantile) - q)
     if np.all(plain <= MAX_ERROR):
         return plain
-    step, tiny = 2 * np.spacing(np.abs(quantile)), np.finfo(np.float64).tiny
-    is_fine = (np.abs(quantile) <= tiny) | (step <= 1e-3 * marginal.std())
-    is_next = (marginal.cdf(quantile - np.maximum(step, tiny)) <= q) & (q <= marginal.cdf(quantile + step))
+    step = 2 * np.spacing(np.abs(quantile))
+    is_fine = (np.abs(quantile) <= TINY) | (step <= 1e-3 * marginal.std())
+    is_next = (marginal.cdf(quantile - np.maximum(step, TINY)) <= q) & (q <= marginal.cdf(quantile + step))
     return np.where(is_fine & is_next, 0.0, plain)

@@ -14,6 +14,7 @@ import numpy as np
 
 from bayeszoo.foundation.gate import at_most, pareto_k
 from bayeszoo.foundation.named import Params
+from bayeszoo.foundation.numerics.constants import TINY
 from bayeszoo.foundation.process.progress import Reporter
 from bayeszoo.inference.engine.acceleration import squared
 from bayeszoo.inference.engine.approximation import MAX_DRAWS, is_believed
@@ -155,7 +156,7 @@ def _weighed(problem: Problem, q: object, draws: int) -> np.ndarray:
 def _log_weights(problem: Problem, q: object, drawn: Params) -> np.ndarray:
     """Return log p(y, theta) - log q(theta) at draws with one leading axis."""
     # a probability that underflowed has no logarithm: it becomes the smallest number
-    sample = {name: np.where(values == 0, np.finfo(np.float64).tiny, values) for name, values in drawn.items()}
+    sample = {name: np.where(values == 0, TINY, values) for name, values in drawn.items()}
     return _log_joint(problem, sample) - np.asarray(problem.model_as(Variational).vb_log_density(q, sample))
 
 

@@ -67,7 +67,7 @@ def predicts_by_points(model: type[Model]) -> bool:
 
 
 def is_log_concave(model: Model) -> TypeGuard[LogConcave]:
-    """Say whether the log joint density is concave in all parameters, without ``given``."""
+    """Say whether the log joint density is concave in all parameters, with none ``profiled``."""
     return isinstance(model, LogConcave) and not model.profiled
 
 
