@@ -14,6 +14,7 @@ from bayeszoo.families.mixtures import base as mixture
 from bayeszoo.foundation.gate import MAX_K_HAT
 from bayeszoo.foundation.process.progress import Reporter
 from bayeszoo.inference.engine import ascent
+from bayeszoo.inference.engine.approximation import MAX_DRAWS
 from bayeszoo.inference.engine.ascent import Effort
 from bayeszoo.inference.methods import em, vb
 from bayeszoo.inference.methods.enumeration import Enumeration
@@ -332,12 +333,12 @@ def test_k_hat_sees_what_q_does_not_cover():
     close = bz.read(GAUSSIAN, {"Y": np.linspace(-2, 2, 9)[:, None], "column": ["y"]})
     model = GAUSSIAN(K=2)
     good, bad = (
-        vb.coverage(Problem(model, data, np.random.default_rng(0)), vb_climbs(model, data).best.state, np.zeros(0))
+        vb.described(Problem(model, data, np.random.default_rng(0)), vb_climbs(model, data).best.state, (1, 1000))[1]
         for data in (apart, close)
     )
     assert good["k_hat"] <= 0.7
     assert bad["k_hat"] > 0.7
-    assert bad["k_hat_draws"] == vb.MAX_DRAWS
+    assert bad["k_hat_draws"] == MAX_DRAWS
 
 
 def test_without_the_orders_of_the_labels_the_evidence_would_be_off_by_log_k_factorial():

@@ -11,7 +11,7 @@ import sklearn.metrics
 from scipy import special, stats
 
 import bayeszoo as bz
-from bayeszoo.answers.averages import error_of_sum, log_means
+from bayeszoo.answers.averages import error_of_sum, log_means, relative_sum
 from bayeszoo.answers.checks.residuals import _kolmogorov
 from bayeszoo.answers.classes.classify import WITHHELD
 from bayeszoo.answers.classes.scores import scored
@@ -37,7 +37,7 @@ def test_the_error_of_a_sum_of_log_scores_is_their_spread_over_sets_of_draws(ind
         log_p = stats.norm.logpdf(y, theta)
         value, error = log_means(log_p, independent=independent)
         sums.append(value.sum())
-        errors.append(error_of_sum(log_p, value, independent=independent))
+        errors.append(error_of_sum(relative_sum(log_p, value), independent=independent))
         as_if_independent.append(np.sqrt(np.sum(np.square(error))))
     truth, its_error = spread(sums)
     assert abs(np.mean(errors) - truth) < 4 * its_error
@@ -57,11 +57,12 @@ def test_the_error_of_a_log_mean_of_independent_draws_is_scipys_of_the_mean_over
 def test_a_sum_with_an_unknown_score_has_no_error_and_an_impossible_row_moves_nothing():
     log_p = np.random.default_rng(2).normal(size=(4, 100, 3))
     value = log_means(log_p)[0]
-    assert np.isnan(error_of_sum(log_p, np.where([True, False, False], np.nan, value)))
+    assert np.isnan(error_of_sum(relative_sum(log_p, np.where([True, False, False], np.nan, value))))
     impossible = np.where([False, False, True], -np.inf, log_p)
     own = log_means(impossible)[0]
-    assert error_of_sum(impossible, own) == pytest.approx(error_of_sum(log_p[..., :2], value[:2]), rel=1e-12)
-    assert error_of_sum(np.zeros((4, 100, 3)), np.zeros(3)) == 0
+    of_two = error_of_sum(relative_sum(log_p[..., :2], value[:2]))
+    assert error_of_sum(relative_sum(impossible, own)) == pytest.approx(of_two, rel=1e-12)
+    assert error_of_sum(relative_sum(np.zeros((4, 100, 3)), np.zeros(3))) == 0
 
 
 def test_errors_of_losses_and_of_wrong_labels_are_their_spread_over_sets_of_draws():

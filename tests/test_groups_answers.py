@@ -8,13 +8,15 @@ import pytest
 import scipy
 
 import bayeszoo as bz
+from bayeszoo.answers import law
 from bayeszoo.answers.checks import leave_out, residuals
+from bayeszoo.answers.predict import ERROR_OF_SUM
 from bayeszoo.data.inputs import GroupMeans
 from bayeszoo.model import Observable
 from bayeszoo.results.stored import Fit
 from tests.refusals import raises
 
-EFFECTS, ERRORS = np.array([20.0, -30.0, 40.0]), np.array([10.0, 20.0, 15.0])
+EFFECTS, ERRORS = np.array([20.0, -30.0, 40.0]), np.array([15.0, 20.0, 18.0])
 ABC = {"group": ["a", "b", "c"], "y": EFFECTS, "se": ERRORS}
 MEANS, VARIANCES = EFFECTS * 100 / (100 + ERRORS**2), 1 / (1 / 100 + ERRORS**-2)  # theta_j ~ N(0, 10^2)
 
@@ -59,6 +61,12 @@ def test_rows_that_are_looked_at_a_few_at_a_time_keep_their_parameters(fit, monk
     score = leave_out.of_fit(Fit(fit))
     monkeypatch.setattr(residuals, "AT_ONCE", 1)
     monkeypatch.setattr(leave_out, "AT_ONCE", 1)
+    new = {"group": ["c", "a"], "se": [3.0, 2.0], "y": [12.0, 10.0]}
+    together = bz.predict(fit, new)
+    monkeypatch.setattr(law, "MOST_AT_ONCE", 1)
+    apart = bz.predict(fit, new)
+    np.testing.assert_allclose(apart.to_numpy(dtype=float), together.to_numpy(dtype=float), rtol=1e-9)
+    assert apart.attrs[ERROR_OF_SUM] == pytest.approx(together.attrs[ERROR_OF_SUM], rel=1e-9)
     for column in ("mean", "sd"):
         np.testing.assert_allclose(bz.residuals(fit)[column], whole[column], rtol=1e-12)
     np.testing.assert_allclose(leave_out.of_fit(Fit(fit)).terms, score.terms, rtol=1e-12)

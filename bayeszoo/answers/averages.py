@@ -355,15 +355,19 @@ def log_means(log_p: np.ndarray, *, independent: bool = False) -> tuple[np.ndarr
     return np.where(is_shown, value, np.nan), np.where(is_shown, error, np.nan)
 
 
-def error_of_sum(log_p: np.ndarray, log_mean: np.ndarray, *, independent: bool = False) -> float:
-    """Return the Monte Carlo error of the sum over rows of the logs of means over draws (chain, draw, rows).
+def relative_sum(log_p: np.ndarray, log_mean: np.ndarray) -> np.ndarray:
+    """Return the sum over rows of values (chain, draw, rows) over their means; NaN if the mean of a row is unknown."""
+    possible = ~np.isneginf(log_mean)  # other rows are impossible at all draws
+    return np.asarray(np.sum(np.exp(log_p[..., possible] - log_mean[possible]), axis=-1))
 
-    Errors of rows are dependent, as each draw moves the means of all rows. NaN if the mean of a row is unknown.
+
+def error_of_sum(relative_sums: np.ndarray, *, independent: bool = False) -> float:
+    """Return the Monte Carlo error of the sum over rows of the logs of means over draws, by `relative_sum` of all rows.
+
+    Errors of rows are dependent, as each draw moves the means of all rows.
     """
-    if np.isnan(log_mean).any():
+    if np.isnan(relative_sums).any():
         return math.nan
-    possible = np.isfinite(log_mean)  # other rows are impossible at all draws
-    relative_sums = np.sum(np.exp(log_p[..., possible] - log_mean[possible]), axis=-1)
     is_alike = np.ptp(relative_sums) <= _ROUNDING * max(np.max(relative_sums), 1.0)
     return 0.0 if is_alike else float(diagnostics.mcse(relative_sums, independent=independent))
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bayeszoo.answers.averages import averaging, error_of_sum, log_means
+from bayeszoo.answers.averages import averaging, error_of_sum, log_means, relative_sum
 from bayeszoo.answers.quantiles import Quantiles, moments_over_draws, over_draws
 from bayeszoo.data.inputs import Groups, Series, places_of
 from bayeszoo.data.inputs.groups.lines import CODE
@@ -28,9 +28,12 @@ from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Conditional, LogConcave, Predictive, predicts_by_points
 from bayeszoo.model.capabilities.conditional import PointsOfGroups
 from bayeszoo.model.density import log_density
+from bayeszoo.model.draws import shape_of
 from bayeszoo.model.outer.integration import MAX_MOVED, log_expectation
 from bayeszoo.results.stored import Fit
 
+MOST_AT_ONCE = 2**24
+"""Most rows times draws that are averaged over at once: 128 MB an array."""
 FAR_OUT = "determined by parameters beyond the range of the quadrature"
 MOST_FAR = 100
 """Most rows whose moments get a quadrature of their own, which takes some tenths of a second."""
@@ -59,10 +62,9 @@ def predicted(fit: Fit, data: Data, observed: np.ndarray | None, seed: int | np.
         return _with_reasons_of_quantiles(_by_points(fit, data, observed, seed))
     if (group_points := points_of_groups(fit, data)) is not None:
         return _over_groups(fit, data, observed, group_points)
-    law = _law(fit, fit.draws(), data, seed)
     if fit.kind == "point estimate":
-        return _plugged_in(law, observed)
-    return _with_reasons_of_quantiles(_over_draws(fit, law, data, observed, seed))
+        return _plugged_in(_law(fit, fit.draws(), data, seed), observed)
+    return _with_reasons_of_quantiles(_over_draws(fit, data, observed, seed))
 
 
 def _law(fit: Fit, params: Params, data: Data, seed: int | np.random.Generator) -> Any:
@@ -88,9 +90,9 @@ def _closed_form(law: Any, observed: np.ndarray | None) -> Predicted:
 
 def _plugged_in(law: Any, observed: np.ndarray | None) -> Predicted:
     mean, sd = (np.asarray(moment)[0, 0] for moment in (law.mean(), law.std()))
-    scores = _scored(law, len(mean), observed)
+    scores, errors, _ = _scored(law, len(mean), observed)
     quantiles = {name: value[0, 0] for name, value in Quantiles.exact(law).values.items()}
-    return Predicted(Moments.exact(mean, sd), Quantiles.without_error(quantiles), *scores)
+    return Predicted(Moments.exact(mean, sd), Quantiles.without_error(quantiles), scores, errors)
 
 
 def points_of_groups(fit: Fit, data: Arrays) -> PointsOfGroups | None:
@@ -120,34 +122,48 @@ def _over_groups(fit: Fit, data: Data, observed: np.ndarray | None, group_points
 
 def _scored(
     law: Any, rows: int, observed: np.ndarray | None, *, independent: bool = False
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return log scores averaged over draws and their errors, and the error of their sum; NaN without outcomes."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return log scores averaged over draws, their errors, and the `relative_sum`; NaN without outcomes."""
     if observed is None:
-        return np.full(rows, np.nan), np.full(rows, np.nan), math.nan
+        return np.full(rows, np.nan), np.full(rows, np.nan), np.array(math.nan)
     log_p = log_density(law, observed)
     scores, errors = log_means(log_p, independent=independent)
-    return scores, errors, error_of_sum(log_p, scores, independent=independent)
+    return scores, errors, relative_sum(log_p, scores)
 
 
 # By draws
 
 
-def _over_draws(
-    fit: Fit, law: Any, data: Data, observed: np.ndarray | None, seed: int | np.random.Generator
-) -> Predicted:
-    """Average over draws."""
-    if isinstance(law, ClassWithFeatures):
-        return _by_bayes(fit, law, observed)
+def _over_draws(fit: Fit, data: Data, observed: np.ndarray | None, seed: int | np.random.Generator) -> Predicted:
+    """Average over draws, a block of rows at a time."""
+    inputs, is_independent = fit.model.inputs, fit.has_independent_draws
+    size, parts, relative = inputs.size(data), list[Predicted](), np.zeros(())
+    is_series = isinstance(inputs, Series)  # rows of a series stay together
+    for part in [slice(None)] if is_series else blocks(size, math.prod(shape_of(fit.draws())), MOST_AT_ONCE):
+        block = np.arange(size)[part]
+        rows = data if len(block) == size else Data(inputs.reordered(data, block))
+        law = _law(fit, fit.draws(), rows, seed)
+        outcome = None if observed is None else observed[block]
+        scores, errors, of_block = _scored(law, len(block), outcome, independent=is_independent)
+        average = _by_bayes if isinstance(law, ClassWithFeatures) else _moments_and_quantiles
+        parts.append(Predicted(*average(fit, law, rows, size / len(block), seed), scores, errors))
+        relative = relative + of_block
+    return replace(_joined(parts), mcse_of_sum=error_of_sum(relative, independent=is_independent))
+
+
+def _moments_and_quantiles(
+    fit: Fit, law: Any, rows: Data, blocks_in_all: float, seed: int | np.random.Generator
+) -> tuple[Moments, Quantiles]:
+    """Return the moments and quantiles of one of several blocks of rows."""
     means = np.asarray(law.mean())  # (chain, draw, row, ...)
     row_moments = moments_over_draws(law, means, means.shape, independent=fit.has_independent_draws)
     if isinstance(fit.observed, Data):
         row_moments = existing(row_moments, fit.model.moments_below(fit.observed))
-    scores = _scored(law, means.shape[2], observed, independent=fit.has_independent_draws)
     size, is_count = means.size // math.prod(means.shape[:2]), hasattr(law, "logpmf")
-    return Predicted(row_moments, _quantiles_over_draws(fit, size, is_count, data, seed), *scores)
+    return row_moments, _quantiles_over_draws(fit, round(size * blocks_in_all), is_count, rows, seed)
 
 
-def _by_bayes(fit: Fit, law: ClassWithFeatures, observed: np.ndarray | None) -> Predicted:
+def _by_bayes(fit: Fit, law: ClassWithFeatures, *_: object) -> tuple[Moments, Quantiles]:
     """Predict the classes of rows; draws are weighed by the density that they give each row's features."""
     average = averaging(fit)[0].without(-law.log_features)
     p, p_at_draws = average.mean(law.mean()), law.mean()
@@ -158,16 +174,14 @@ def _by_bayes(fit: Fit, law: ClassWithFeatures, observed: np.ndarray | None) -> 
     is_known = average.is_known[:, None]
     withheld = np.where(is_known, np.full(p.shape, "", dtype=object), TOO_FEW)
     mean, sd, mcse_mean, mcse_sd = (np.where(is_known, values, np.nan) for values in (p, sd, *errors))
-    row_moments = Moments(mean, sd, mcse_mean, mcse_sd, withheld)
     values = {name: np.where(is_known, value, np.nan) for name, value in Quantiles.exact(Categorical(p)).values.items()}
-    scores = _scored(law, len(p), observed, independent=fit.has_independent_draws)
-    return Predicted(row_moments, Quantiles.without_error(values), *scores)
+    return Moments(mean, sd, mcse_mean, mcse_sd, withheld), Quantiles.without_error(values)
 
 
 def _quantiles_over_draws(
     fit: Fit, size: int, is_count: bool, data: Data, seed: int | np.random.Generator
 ) -> Quantiles:
-    """Return the quantiles of rows, averaged over the draws of a fit; rows have ``size`` numbers in all."""
+    """Return the quantiles of rows, averaged over the draws of a fit; ``size`` is the number of values in the table."""
     law = partial(_law, fit, data=data, seed=seed)
     return over_draws(law, fit.draws(), size, counts=is_count, independent=fit.has_independent_draws)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -30,7 +31,8 @@ from bayeszoo.answers.rows import by_row, rows_asked
 from bayeszoo.data.read import Data
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
-from bayeszoo.foundation.named import Params
+from bayeszoo.foundation.blocks import blocks
+from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.inference.labels.align import in_chunks
 from bayeszoo.model.capabilities import Latent
@@ -317,19 +319,28 @@ def row_density(tree: xr.DataTree, new_data: object = None, **options: Any) -> p
 
 
 def _densities(fit: Fit, data: Data) -> pd.DataFrame:
-    model = fit.model
+    inputs, width = fit.model.inputs, math.prod(shape_of(fit.draws()))
+    numbers = np.arange(inputs.size(data))
+    parts = [_density_columns(fit, inputs.reordered(data, numbers[part])) for part in blocks(len(numbers), width)]
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    withheld = np.where(np.isnan(columns["density"]), f"density: {FAR_FROM_DRAWS}", "").astype(object)
+    return with_reasons(by_row(columns, data), withheld)
+
+
+def _density_columns(fit: Fit, rows: Arrays) -> dict[str, np.ndarray]:
+    """Return the density of each row, its Monte Carlo error, and its spread over the draws."""
+    model, is_independent = fit.model, fit.has_independent_draws
     assert isinstance(model, Observable)
-    logs = np.asarray(log_density(model.law(fit.draws(), fit.like, data), model.inputs.outcome(data)))
+    logs = np.asarray(log_density(model.law(fit.draws(), fit.like, rows), model.inputs.outcome(rows)))
     values = np.exp(logs)
-    log_mean, relative_error = log_means(logs, independent=fit.has_independent_draws)
+    log_mean, relative_error = log_means(logs, independent=is_independent)
     density = np.exp(log_mean)
     unknown, is_point = np.full(len(density), np.nan), fit.kind == "point estimate"
     mcse = unknown if is_point else density * relative_error
-    columns = {"density": density, "mcse": mcse, _SPREAD: values.std(axis=(0, 1))}
     no_interval = Quantiles.without_error(dict.fromkeys(QUANTILES, unknown))
-    quantiles = no_interval if is_point else Quantiles.of_draws(values)
-    frame = by_row(columns | quantiles.values | quantiles.columns(), data)
-    return with_reasons(frame, np.where(np.isnan(density), f"density: {FAR_FROM_DRAWS}", "").astype(object))
+    quantiles = no_interval if is_point else Quantiles.of_draws(values, independent=is_independent)
+    spread = {"density": density, "mcse": mcse, _SPREAD: values.std(axis=(0, 1))}
+    return spread | quantiles.values | quantiles.columns()
 
 
 def _judged_densities(fit: Fit, own: pd.DataFrame, reference: pd.DataFrame) -> pd.DataFrame:

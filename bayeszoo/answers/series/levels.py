@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayeszoo.answers.averages import Average, averaging, by_points, error_of_sum
+from bayeszoo.answers.averages import Average, averaging, by_points, error_of_sum, relative_sum
 from bayeszoo.answers.columns import moment_columns, with_reasons
 from bayeszoo.answers.judged import (
     Limits,
@@ -121,7 +121,8 @@ class LevelsOfFit:
         assert isinstance(inputs, Series)
         is_observed = ~inputs.masked(self.data)
         value, error = self.average.log_means(log_p, is_observed)
-        of_sum = 0.0 if self.average.draws is None else error_of_sum(log_p[..., is_observed], value[is_observed])
+        relative = relative_sum(log_p[..., is_observed], value[is_observed])
+        of_sum = 0.0 if self.average.draws is None else error_of_sum(relative, independent=self.is_independent)
         total = {"log_score": float(value[is_observed].sum()), "mcse_log_score": of_sum}
         return {"log_score": value, "mcse_log_score": error}, total
 

@@ -16,7 +16,8 @@ from bayeszoo.foundation.numerics.constants import LOG_2_PI
 from bayeszoo.foundation.numerics.optimize import Gradient, Mode
 from bayeszoo.inference.problem import LOG_WEIGHT, Outcome, Problem
 
-DRAWS = 4000  # initial number of draws for the ELBO and k-hat
+NONE = np.empty(0)
+DRAWS = 4000  # least number of draws for the ELBO and k-hat
 GOOD_K_HAT = 0.5
 MAX_DRAWS = 64_000
 """Number of draws at which a k-hat above its limit is believed.
@@ -66,28 +67,33 @@ def log_weights(q: Gaussian, joint: Gradient, z: np.ndarray) -> np.ndarray:
     return log_joint.reshape(z.shape[:-1]) - q.log_density_at(z)
 
 
-def assess(q: Gaussian, joint: Gradient, rng: np.random.Generator) -> dict[str, float]:
+def assess(q: Gaussian, joint: Gradient, rng: np.random.Generator, own: np.ndarray = NONE) -> dict[str, float]:
     """Return the ELBO of the ordered data, its Monte Carlo error, k-hat, and the log evidence by importance sampling.
 
-    The ELBO has every constant.
+    The ELBO has every constant. ``own`` are the log weights of draws that were made.
     """
-    return assessed(lambda draws: weighed(q, joint, rng, draws))
+    return assessed(lambda draws: weighed(q, joint, rng, draws), own)
 
 
-def assessed(weigh: Callable[[int], np.ndarray]) -> dict[str, float]:
-    """Return the figures of `assess`; ``weigh(N)`` returns log p(y, x) / q(x) at N draws of q.
+def assessed(weigh: Callable[[int], np.ndarray], own: np.ndarray = NONE) -> dict[str, float]:
+    """Return the figures of `assess`; if k-hat stays too high, importance sampling gives no evidence."""
+    weights, k_hat = until_believed(weigh, own)
+    elbo, error = float(weights.mean()), float(weights.std() / math.sqrt(len(weights)))
+    figures = {"elbo": elbo, "elbo_se": error, "k_hat": k_hat, "k_hat_draws": len(weights)}
+    return {**figures, **_evidence(weights)} if k_hat <= GOOD_K_HAT else figures
 
-    k-hat is the Pareto shape of these weights, -inf if all are equal. While it is too high, draws are added; if it
-    stays too high, importance sampling gives no evidence.
+
+def until_believed(weigh: Callable[[int], np.ndarray], own: np.ndarray = NONE) -> tuple[np.ndarray, float]:
+    """Return log weights of q, to ``own`` as many added as it takes to believe their Pareto shape, and that shape.
+
+    ``weigh(N)`` returns log p(y, x) / q(x) at N draws of q. The shape is -inf if all weights are equal.
     """
-    weights = weigh(DRAWS)
+    weights = np.concatenate([own, weigh(max(DRAWS - len(own), 0))])
     k_hats = [pareto_k(weights)]
-    while not is_believed(k_hats) and len(weights) < MAX_DRAWS:
+    while not _is_believed(k_hats) and len(weights) < MAX_DRAWS:
         weights = np.concatenate([weights, weigh(3 * len(weights))])
         k_hats.append(pareto_k(weights))
-    elbo, error = float(weights.mean()), float(weights.std() / math.sqrt(len(weights)))
-    figures = {"elbo": elbo, "elbo_se": error, "k_hat": k_hats[-1], "k_hat_draws": len(weights)}
-    return {**figures, **_evidence(weights)} if k_hats[-1] <= GOOD_K_HAT else figures
+    return weights, k_hats[-1]
 
 
 def _evidence(log_weights: np.ndarray) -> dict[str, float]:
@@ -98,7 +104,7 @@ def _evidence(log_weights: np.ndarray) -> dict[str, float]:
     return {"importance_evidence": math.log(weights.mean()) + top, "importance_evidence_se": error}
 
 
-def is_believed(k_hats: list[float]) -> bool:
+def _is_believed(k_hats: list[float]) -> bool:
     """Believe a good k-hat at once, a passable one when four times the draws confirm it, a bad one only at the end."""
     return k_hats[-1] <= GOOD_K_HAT or (len(k_hats) > 1 and max(k_hats[-2:]) <= MAX_K_HAT)
 
@@ -119,13 +125,13 @@ def outcome(
     from bayeszoo.compile.density import no_evidence
 
     density = problem.density
-    facts = {**assess(q, density.joint, problem.rng), **facts}
+    z = problem.rng.standard_normal((*shape, density.size))
+    draws, weights = density.constrain(q.at(z)), log_weights(q, density.joint, z)
+    facts = {**assess(q, density.joint, problem.rng, weights.ravel()), **facts}
     if undefined := no_evidence(problem.declared):
         problem.reporter.say(undefined)
         facts = {**facts, **dict.fromkeys(facts.keys() & _EVIDENCE), "evidence_withheld": undefined}
-    z = problem.rng.standard_normal((*shape, density.size))
-    draws, stats = density.constrain(q.at(z)), {LOG_WEIGHT: log_weights(q, density.joint, z)}
-    return Outcome(draws, sampler, checks, facts, stats, trace, density.dims, density.coords)
+    return Outcome(draws, sampler, checks, facts, {LOG_WEIGHT: weights}, trace, density.dims, density.coords)
 
 
 def gaussian(mode: Mode) -> Gaussian:

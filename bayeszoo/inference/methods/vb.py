@@ -8,16 +8,17 @@ after the step of q(z); every constant is kept, so that it is a lower bound of t
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from bayeszoo.foundation.gate import at_most, pareto_k
+from bayeszoo.foundation.gate import at_most
 from bayeszoo.foundation.named import Params
 from bayeszoo.foundation.numerics.constants import TINY
 from bayeszoo.foundation.process.progress import Reporter
 from bayeszoo.inference.engine.acceleration import squared
-from bayeszoo.inference.engine.approximation import MAX_DRAWS, is_believed
+from bayeszoo.inference.engine.approximation import until_believed
 from bayeszoo.inference.engine.ascent import RESTARTS, Ascent, Effort, search
 from bayeszoo.inference.engine.maxima import Search
 from bayeszoo.inference.problem import LOG_WEIGHT, Outcome, Problem
@@ -29,7 +30,6 @@ from bayeszoo.model.draws import size_of
 from bayeszoo.model.many_files.rows import expected, from_sample, of_each, of_sample, some_of
 
 MAX_RIVAL = 0.05  # largest weight of the next optimum: k-hat of draws about one mode cannot see another mode
-WEIGHTS = 4000  # draws whose weights compare q(theta) with the posterior
 CELLS = 2**18  # most likelihoods in a block: rows times draws
 HELD = 2**24  # most numbers in the draws that are kept, or drawn at once
 MOST_COORDINATES = 200
@@ -64,6 +64,9 @@ def described(problem: Problem, q: object, shape: tuple[int, int]) -> Described:
 
     Returns the draws, facts about how well q covers the posterior, and the log weight of each draw. With many
     coordinates ``k_hat`` is None, ``k_hat_withheld`` says why, and there are no weights.
+
+    With exchangeable labels q covers one of their orders; q averaged over the orders covers all, and has the same
+    weights. The mean weight is not reported: it would miss modes that q does not cover, and so would its error.
     """
     model = problem.model_as(Variational)
     posterior = model.vb_posterior(q)
@@ -77,9 +80,9 @@ def described(problem: Problem, q: object, shape: tuple[int, int]) -> Described:
         why = f"too many parameters ({size}) to measure the error of the approximation"
         return sample, {**facts, "k_hat": None, "k_hat_withheld": why}, {}
     flat = {name: values.reshape(-1, *values.shape[2:]) for name, values in sample.items()}
-    weights = _log_weights(problem, q, flat)
-    stats = {LOG_WEIGHT: weights.reshape(chains, kept)}
-    return sample, {**facts, **coverage(problem, q, weights)}, stats
+    own = _log_weights(problem, q, flat)
+    weights, k_hat = until_believed(partial(_weighed, problem, q), own)
+    return sample, {**facts, "k_hat": k_hat, "k_hat_draws": len(weights)}, {LOG_WEIGHT: own.reshape(chains, kept)}
 
 
 def searched(problem: Problem, restarts: int = RESTARTS) -> Search:
@@ -124,22 +127,6 @@ def climbs(
 
 def _e_step(model: Variational, q: object, data: object) -> Expectation:
     return model.vb_e_step(q, data)
-
-
-def coverage(problem: Problem, q: object, weights: np.ndarray) -> dict[str, Any]:
-    """Return ``k_hat`` of q(theta)'s log weights, and ``k_hat_draws``: draws are added until it `is_believed`.
-
-    With exchangeable labels q covers one of their orders; q averaged over the orders covers all, and has the same
-    weights. The mean weight is not reported: it would miss modes that q does not cover, and so would its error.
-    """
-    draws = max(WEIGHTS, len(weights))
-    weights = np.concatenate([weights, _weighed(problem, q, draws - len(weights))])
-    k_hats = [pareto_k(weights)]
-    while draws < MAX_DRAWS and not is_believed(k_hats):
-        draws *= 4
-        weights = _weighed(problem, q, draws)
-        k_hats.append(pareto_k(weights))
-    return {"k_hat": k_hats[-1], "k_hat_draws": draws}
 
 
 def _weighed(problem: Problem, q: object, draws: int) -> np.ndarray:
