@@ -136,7 +136,7 @@ def test_chains_that_depend_have_larger_errors():
 def test_of_many_rows_batches_of_draws_are_held(held, monkeypatch):
     params = draws_of(np.random.default_rng(3))
     all_held = assignments(poisson(), params, {"y": Y})
-    monkeypatch.setattr(module, "_HELD", held)
+    monkeypatch.setattr(module, "_MOST", held)
     monkeypatch.setattr(align, "CELLS", 70)  # chunks that end within batches
     found = assignments(poisson(), params, {"y": Y})
     assert found.probability == pytest.approx(all_held.probability, abs=1e-13)
@@ -301,7 +301,7 @@ def test_the_command_refuses_in_one_line(run, saved, fit, tmp_path):
 
 @pytest.mark.parametrize("draws", [1, 2, 3, 12, 1000])
 def test_draws_are_put_into_as_many_equal_batches_as_memory_allows(draws):
-    for cells in (1, module._HELD // 4000, module._HELD // 40, module._HELD):
+    for cells in (1, module._MOST // 4000, module._MOST // 40, module._MOST):
         equal = [number for number in range(1, draws + 1) if draws % number == 0]
-        expected = max((number for number in equal if 4 * number * cells <= module._HELD), default=1)
+        expected = max((number for number in equal if 4 * number * cells <= module._MOST), default=1)
         assert module._batches(4, draws, cells) == expected

@@ -330,7 +330,7 @@ def test_the_picture_shows_the_numbers_of_the_table(symbols, monkeypatch):
     lanes = [[p.get_extents() for p in lane.get_paths()] for lane in path.collections]
     found = [next(k + 1 for k, lane in enumerate(lanes) if any(e.x0 <= t <= e.x1 for e in lane)) for t in frame.index]
     assert found == frame["viterbi"].tolist()
-    monkeypatch.setattr("bayeszoo.plots.families.latent._HELD", 60)  # of more, an even selection of the draws
+    monkeypatch.setattr("bayeszoo.plots.families.latent._MOST", 60)  # of more, an even selection of the draws
     assert len(plot_states(tree).axes) == 2
 
 

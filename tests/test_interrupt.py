@@ -242,7 +242,7 @@ def test_after_the_first_signal_no_other_one_takes_what_was_drawn(tmp_path, wher
     assert process.returncode == 128 + signal.SIGINT if where != "saving" else 128 + number
     assert listing(tmp_path) == [name]
     assert f"wrote {name}\n" in err
-    assert err.count(signals.HELD.decode()) == 1
+    assert err.count(signals.STOPPING.decode()) == 1
     assert "Traceback" not in err
     assert "status" in out
     assert bz.load(tmp_path / name).attrs["status"] == ("interrupted" if where == "checking" else "ok")

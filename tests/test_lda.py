@@ -214,7 +214,7 @@ def test_no_climb_is_begun_beyond_the_budget_unless_more_than_usual_were_asked_f
 
 @pytest.mark.slow
 def test_draws_of_many_numbers_are_fewer(monkeypatch):
-    monkeypatch.setattr(vb, "HELD", 4 * 10 * (60 * 2 + 2 * 20))
+    monkeypatch.setattr(vb, "MOST_NUMBERS", 4 * 10 * (60 * 2 + 2 * 20))
     monkeypatch.setattr(reference, "MOST_COORDINATES", 100)  # NUTS would take half an hour to measure it
     tree = bz.fit(Large(), planted(60, 30), "vb", seed=1, restarts=2, groups=())
     assert tree["posterior"].sizes["draw"] == 10

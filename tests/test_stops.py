@@ -117,7 +117,7 @@ def test_a_second_ctrl_c_takes_nothing_from_a_fit_that_is_assembled(monkeypatch,
         pressed_in(name)
     tree = bz.fit(bz.find("normal_gamma")(), [1.2, 0.3, 2.2, 1.9], "exact", seed=1)
     assert (tree.attrs["status"], tree["posterior"]["mu"].size) == ("interrupted", 4000)
-    assert capfd.readouterr().err == signals.HELD.decode()
+    assert capfd.readouterr().err == signals.STOPPING.decode()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 

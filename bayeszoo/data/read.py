@@ -22,7 +22,7 @@ from bayeszoo.data.inputs.labels import OUTCOMES, outcomes_of, refuse_other_labe
 from bayeszoo.data.inputs.matrix import refuse_other_scales, scales_of
 from bayeszoo.data.table.delimited import PACKED
 from bayeszoo.data.table.folder import table_of
-from bayeszoo.data.table.kept import Kept
+from bayeszoo.data.table.kept import rows_kept
 from bayeszoo.data.table.read import read_table
 from bayeszoo.data.table.table import Table, shown
 from bayeszoo.errors import InputError
@@ -279,7 +279,7 @@ def data_of(parsed: Parsed, name: str, inputs: Inputs, new: bool, reading: Optio
     """Return the parsed data, with their row numbers in the table."""
     reading = reading | ({} if parsed.outcomes is None else {OUTCOMES: list(parsed.outcomes)}) | parsed.reading
     data = Data(parsed.arrays, name, parsed.columns, parsed.notes, (inputs, new), reading)
-    kept = next((note.kept for note in parsed.notes if isinstance(note, Kept)), None)
+    kept = rows_kept(parsed.notes)
     return data if kept is None or inputs.row_names or len(kept) != data.rows else replace(data, row_numbers=kept)
 
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 _ANSWER = "assignments by it"
-_HELD = 2**24
+_MOST = 2**24
 """Most probabilities held at once for their Monte Carlo errors."""
 
 
@@ -139,7 +139,7 @@ def _of_new_rows(model: Latent, params: Params, data: Data) -> Assignments | Lat
     leading, draws, average = shape_of(params), flat(params), Average("sampled", draws=params)
     total, cells = model.inputs.size(data), np.size(model.component_probabilities(_first(params), data))
     parts, moved = list[Any](), np.zeros(leading)
-    for block in (np.arange(total)[part] for part in blocks(total, math.prod(leading) * max(cells, 1), _HELD * total)):
+    for block in (np.arange(total)[part] for part in blocks(total, math.prod(leading) * max(cells, 1), _MOST * total)):
         rows = model.inputs.reordered(data, block)
         values = np.concatenate([values for _, values in in_chunks(model, draws, rows)])
         log_p = np.asarray(log_rows(model, draws, rows)).reshape(*leading, len(block))
@@ -244,7 +244,7 @@ def assignments(
 def _batches(chains: int, draws: int, cells: int) -> int:
     """Return the number of equal batches of each chain's draws: as many as memory allows."""
     divisors = (size for size in range(1, draws + 1) if draws % size == 0)
-    return next((draws // size for size in divisors if chains * (draws // size) * cells <= _HELD), 1)
+    return next((draws // size for size in divisors if chains * (draws // size) * cells <= _MOST), 1)
 
 
 def _names_of_rows(model: Latent, data: Data) -> dict[str, np.ndarray]:

@@ -24,12 +24,12 @@ SOON = 0.02
 LATER = 2.0
 """Seconds until an unanswered interrupt is sent again: unwinding takes less."""
 
-HELD = b"stopping as soon as the draws are saved\n"
+STOPPING = b"stopping as soon as the draws are saved\n"
 """The line about a waiting signal."""
 
 _HAS_ALARM = hasattr(signal, "setitimer")  # not on Windows
 _NUMBERS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-_keeping = _promised = _held = _is_said = False
+_keeping = _promised = _is_delayed = _is_said = False
 _terminals: list[int] = []
 
 
@@ -83,33 +83,33 @@ def keeping() -> Iterator[None]:
 @contextmanager
 def saving() -> Iterator[None]:
     """Delay signals that follow an answered one until the block has saved the draws."""
-    global _promised, _held, _is_said
+    global _promised, _is_delayed, _is_said
     before, _promised, _is_said = _promised, True, _is_said and _promised
     try:
         with _ctrl_c():
             yield
     finally:
-        _promised, _held = before, _held and before
+        _promised, _is_delayed = before, _is_delayed and before
 
 
 @contextmanager
 def beginning() -> Iterator[None]:
     """Delay signals until the block ends: a process that is being started cannot be stopped before."""
-    global _held
-    _held, before, count = True, _held, len(received)
+    global _is_delayed
+    _is_delayed, before, count = True, _is_delayed, len(received)
     try:
         yield
     finally:
-        _held = before
-    if len(received) > count and not _held:
+        _is_delayed = before
+    if len(received) > count and not _is_delayed:
         raise KeyboardInterrupt
 
 
 def answer() -> None:
     """Mark the signal as answered: it is not sent again, and within `saving` further ones are delayed."""
-    global _held
+    global _is_delayed
     _send_again(0)
-    _held = _promised
+    _is_delayed = _promised
 
 
 def unless_stopped[T](compute: Callable[[], T]) -> T | None:
@@ -136,25 +136,25 @@ def _ctrl_c() -> Iterator[None]:
 
 
 def _on_ctrl_c(number: int, frame: FrameType | None) -> None:
-    if not _held:
+    if not _is_delayed:
         signal.default_int_handler(number, frame)
-    _say_held()
+    _say_delayed()
 
 
 def _on_signal(number: int, frame: FrameType | None) -> None:
     received.append(number)
     _leave_terminal()
-    if not _held:
+    if not _is_delayed:
         _on_alarm(number, frame)
-    _say_held()
+    _say_delayed()
 
 
-def _say_held() -> None:
+def _say_delayed() -> None:
     """Print once that a signal is delayed."""
     global _is_said
     if not _is_said:
         _is_said = True
-        _write(HELD)
+        _write(STOPPING)
 
 
 def _on_alarm(_: int, __: FrameType | None) -> None:

@@ -31,7 +31,7 @@ from bayeszoo.model.many_files.rows import expected, from_sample, of_each, of_sa
 
 MAX_RIVAL = 0.05  # largest weight of the next optimum: k-hat of draws about one mode cannot see another mode
 CELLS = 2**18  # most likelihoods in a block: rows times draws
-HELD = 2**24  # most numbers in the draws that are kept, or drawn at once
+MOST_NUMBERS = 2**24  # most numbers in the draws that are kept, or drawn at once
 MOST_COORDINATES = 200
 """Most numbers in the parameters for which k-hat is computed, if rows have parameters."""
 
@@ -72,7 +72,7 @@ def described(problem: Problem, q: object, shape: tuple[int, int]) -> Described:
     posterior = model.vb_posterior(q)
     size = sum(np.size(marginal.mean()) for marginal in posterior.values())
     chains, draws = shape
-    kept = min(draws, max(1, HELD // (chains * size)))
+    kept = min(draws, max(1, MOST_NUMBERS // (chains * size)))
     facts: dict[str, Any] = {"draws_withheld": f"{kept} draws a chain instead of {draws}: they are of {size} numbers"}
     sample = posterior.rvs((chains, kept), problem.rng)
     facts = facts if kept < draws else {}
@@ -134,7 +134,7 @@ def _weighed(problem: Problem, q: object, draws: int) -> np.ndarray:
     model = problem.model_as(Variational)
     posterior = model.vb_posterior(q)
     size = sum(np.size(marginal.mean()) for marginal in posterior.values())
-    block, weights = max(1, HELD // size), [np.zeros(0)]
+    block, weights = max(1, MOST_NUMBERS // size), [np.zeros(0)]
     for start in range(0, draws, block):
         weights.append(_log_weights(problem, q, posterior.rvs(min(block, draws - start), problem.rng)))
     return np.concatenate(weights)

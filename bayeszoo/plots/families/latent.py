@@ -35,7 +35,7 @@ _WIDER = 0.01
 """Largest widening of a band, in probability, without a note."""
 ACROSS = 5
 """Topics in a row of panels."""
-_HELD = 2**24
+_MOST = 2**24
 """Most probabilities for which quantiles are computed; with more, an even selection of draws is used."""
 _DARK, _PALE, _TRUE = "#1f4e79", "#9dbbd8", "#f3d9b1"
 
@@ -125,7 +125,7 @@ def _band(decoded: Decodable, k: int) -> np.ndarray:
     """Return quantiles over draws of the probability of a state, shape (2, rows)."""
     draws = flat(decoded.draws)
     size = size_of(draws)
-    step = -(-size * len(decoded.data["y"]) // _HELD)
+    step = -(-size * len(decoded.data["y"]) // _MOST)
     selection = {name: values[::step] for name, values in draws.items()}
     probabilities = [values[:, :, k] for _, values in in_chunks(decoded.model, selection, decoded.data)]
     return np.asarray(np.quantile(np.concatenate(probabilities), BAND, axis=0))

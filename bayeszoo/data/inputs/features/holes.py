@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bayeszoo.data.inputs.features.levels import Feature
-from bayeszoo.data.table.kept import Kept
+from bayeszoo.data.table.kept import rows_kept
 from bayeszoo.data.table.table import Column, complete
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.named import Options
@@ -37,7 +37,7 @@ def with_holes(
     """
     known = len(columns) - len(features)
     first, notes = complete(list(columns[:known]), arrays[:known], "drop")
-    numbers = next((note.kept for note in notes if isinstance(note, Kept)), None)
+    numbers = rows_kept(notes)
     kept = np.arange(len(arrays[0])) if numbers is None else numbers - 1
     for feature in features:
         _refuse(feature, kept)

@@ -10,7 +10,7 @@ import numpy as np
 from bayeszoo.data.inputs.base import Inputs, Parsed, names_in
 from bayeszoo.data.inputs.sequences.series import numbered, starts
 from bayeszoo.data.inputs.sequences.times import SEQUENCE, checked_times, times_of
-from bayeszoo.data.table.kept import Kept
+from bayeszoo.data.table.kept import Kept, rows_kept
 from bayeszoo.data.table.table import Column, Table, listed, shown, to_reals
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.named import Options
@@ -120,7 +120,7 @@ class LaggedTable:
 
     def without_first(self, inputs: Inputs, parsed: Parsed) -> Parsed:
         """Leave out the rows with too few rows before them, which are given and are no observations."""
-        kept = next((note.kept for note in parsed.notes if isinstance(note, Kept)), None)
+        kept = rows_kept(parsed.notes)
         rows = np.arange(1, len(self.place) + 1) if kept is None else kept
         observed = np.flatnonzero(self.place[rows - 1] >= self.lags.order)
         if not len(observed):
