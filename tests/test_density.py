@@ -243,6 +243,15 @@ def test_k_means_against_a_fit_has_as_many_clusters_as_it_has_components(tmp_pat
     assert (len(told["rows"]), told["apart"]) == (2, 4)
 
 
+def test_a_constant_column_is_named():
+    table = {"kind": [*"uuvv"], "x": [0.0, 1.0, 3.0, 4.0], "k": [5.0] * 4}
+    for answer in (lambda: bz.density(table, columns="x,k"), lambda: bz.knn(table, target="kind", most=2)):
+        with raises(InputError, "wrong_columns", "'k'"):
+            answer()
+    with raises(InputError, "wrong_columns", "'x'"):
+        bz.density({"x": [1.0, 1.0]})
+
+
 def test_a_column_of_groups_is_advised_as_classes_and_never_as_groups_of_a_fit():
     table = {"kind": [*"uuuvvv"], "x": [0.0, 1.0, 3.0, 4.0, 6.0, 9.0]}
     (note,) = bz.density(table, columns="x").data.notes

@@ -106,6 +106,12 @@ NO_COUNTS = {
     "list": ({"y": [1]}, {"column": ["y"]}, "column takes one value, got a list"),
     "decimal": ({"y": [1]}, {"decimal": ";"}, "decimal must be '.' or ',', got ';'"),
     "none fits": ({"a": [0], "b": [1]}, {}, "the table has columns 'a', 'b'; say which with --column"),
+    "unnamed counts": (
+        {"year": [2020, 2021], "won": [3, 0], "of all": [5, 7]},
+        {},
+        "the table has columns 'year', 'won', 'of all'; say which with --column; of counts, --successes won --trials "
+        "'of all'",
+    ),
     "unknown option": (
         {"y": [0]},
         {"colour": "y"},

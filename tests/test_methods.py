@@ -335,3 +335,18 @@ def test_smc_is_repeated_with_twice_the_particles_or_finer_tempering(monkeypatch
     made += [None]  # of the next attempts only the tempering has not passed
     smc.run(problem, draws=100, threshold=0.8)
     assert made[4:] == [(100, 0.8, None), (100, pytest.approx(0.95), "finer"), (100, pytest.approx(0.9875), "finer")]
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "data", "method"),
+    [
+        ("beta_bernoulli", {"a": 0.5, "b": 0.5}, [1, 1, 1], "exact"),
+        ("gamma_poisson", {"a": 0.5}, [0, 0], "exact"),
+        ("gaussian_mixture", {"alpha": 0.5}, [0.0, 0.1, 5.0, 5.2], "vb"),
+    ],
+)
+def test_a_density_without_a_mode_names_a_method_that_needs_none(name, fields, data, method):
+    model = bz.find(name)(**fields)
+    with raises(bz.NumericalError, "no_maximum", f"try {method}"):
+        bz.fit(model, data, "map", seed=1)
+    assert bz.fit(model, data, method, seed=1, groups=()).attrs["status"] in ("ok", "caution", "failed")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import permutations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,7 +75,13 @@ class Binary(Inputs):
         if not options and counts <= table.columns.keys():
             return _parse_successes(table["successes"], table["trials"], missing)
         taken = {options["count"]: "their counts"} if "count" in options else {}
-        column = choose(table, options.get("column"), self.name, taken)
+        try:
+            column = choose(table, options.get("column"), self.name, taken)
+        except InputError as error:
+            if options or not (pair := _successes_and_trials(table)):
+                raise
+            hint = f"{error.hint}; of counts, --successes {pair[0]} --trials {pair[1]}"
+            raise InputError(error.message, error.code, hint=hint) from None
         read = read_outcomes(column, options.get("positive"), getattr(like, "reading", {}).get("outcomes", ()))
         if "count" in options:
             return _parse_counted(column, read, table[options["count"]], missing)
@@ -168,6 +176,16 @@ def _from_labels(column: Column, positive: str, known: Sequence[str]) -> Outcome
     outcomes = np.fromiter(map(code.__getitem__, texts), np.float64, len(texts))
     note = f"{column}: " + ", ".join(f"{shown(label)} is {code[label]:.0f}" for label in distinct)
     return Outcomes(outcomes, (note,), ((others or [""])[0], positive))
+
+
+def _successes_and_trials(table: Table) -> tuple[str, ...]:
+    """Return two columns that may be successes and trials, as a shell needs them; those of the fewest trials."""
+    counts = dict[str, np.ndarray]()
+    for name, column in table.columns.items():
+        with suppress(InputError):
+            counts[shlex.quote(escaped(name))] = to_counts(column)
+    pairs = [(a, b) for a, b in permutations(counts, 2) if np.all(counts[a] <= counts[b]) and np.any(counts[b] > 1)]
+    return min(pairs, key=lambda pair: float(np.sum(counts[pair[1]])), default=())
 
 
 def _parse_successes(successes: Column, trials: Column, missing: str) -> Parsed:

@@ -41,6 +41,8 @@ from bayeszoo.model.capabilities import (
     PointEstimates,
     Sufficient,
     Symmetric,
+    Variational,
+    is_exact,
     is_log_concave,
 )
 from bayeszoo.model.density import log_likelihood, prior
@@ -57,7 +59,22 @@ CORNERS = "laplace: the log density has corners, and no curvature at a mode on o
 
 
 def run_map(problem: Problem) -> Outcome:
-    """Find the maximum a posteriori point."""
+    """Find the maximum a posteriori point. Where there is none, propose a method that needs none."""
+    try:
+        return _map(problem)
+    except NumericalError as error:
+        if error.code != "no_maximum" or _names_a_step(str(error)):
+            raise
+        model = problem.model
+        other = "exact" if is_exact(type(model)) else "vb" if isinstance(model, Variational) else "nuts"
+        raise NumericalError(f"{error}; try {other}, which needs no mode", error.code) from error
+
+
+def _names_a_step(line: str) -> bool:
+    return any(step in line for step in (": use ", "; use ", " map ", "try "))
+
+
+def _map(problem: Problem) -> Outcome:
     model = problem.model
     if isinstance(model, LogConcave):
         return concave.run(problem, flat=False)
@@ -84,7 +101,7 @@ def run_mle(problem: Problem) -> Outcome:
     except NumericalError as error:
         line = str(error)
         is_of_rows = error.code in _NO_MLE or line.startswith(NO_CLIMB)
-        if not is_of_rows or any(step in line for step in (": use ", "; use ", " map ")):
+        if not is_of_rows or _names_a_step(line):
             raise
         line = line if "maximum" in line else f"no maximum-likelihood estimate: {line}"
         raise NumericalError(f"{line}; try map, whose prior decides where the data do not", error.code) from error

@@ -18,6 +18,7 @@ import scipy
 
 from bayeszoo.data.inputs import ClassRegression, Matrix, Real
 from bayeszoo.data.read import Data, read
+from bayeszoo.data.table.table import quoted
 from bayeszoo.data.without_model import TableOf
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
@@ -214,20 +215,22 @@ def density(data: Any, *, standardize: bool | None = None, **options: Any) -> De
         rows = read_numbers(data, "--class {} estimates a density for each class", **options)
         values = rows["Y"] if "Y" in rows else rows["y"][:, None]
         codes, names = np.zeros(len(values), dtype=np.int64), ["all"]
-    center, scale = units(values, values.shape[1] > 1 if standardize is None else standardize)
+    center, scale = units(values, values.shape[1] > 1 if standardize is None else standardize, rows)
     scaled = (values - center) / scale
     densities = {name: _fitted(scaled[codes == k], name) for k, name in enumerate(names)}
     return Densities(densities, rows, center, scale)
 
 
-def units(values: np.ndarray, standardize: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return means and sds of columns, or 0 and 1; refuse constant columns and too many rows."""
+def units(values: np.ndarray, standardize: bool, rows: Data) -> tuple[np.ndarray, np.ndarray]:
+    """Return means and sds of columns of rows, or 0 and 1; refuse constant columns and too many rows."""
     if len(values) > MOST_ROWS:
         raise InputError(
             f"{len(values)} rows are too many to compare all pairs", "too_large", hint=f"give at most {MOST_ROWS}"
         )
-    if len(values) < 2 or not np.all(np.ptp(values, axis=0) > 0):
-        raise InputError("every column must have two different values", "wrong_columns", hint="leave constant ones out")
+    names = next((rows[axis] for axis in ("feature", "column") if axis in rows), [rows.columns.get("y", "y")])
+    if constant := [name for name, width in zip(names, np.ptp(values, axis=0), strict=True) if not width > 0]:
+        problem = f"every column must have two different values, and {quoted(constant)} has one"
+        raise InputError(problem, "wrong_columns", hint="leave it out")
     if not standardize:
         return np.zeros(values.shape[1]), np.ones(values.shape[1])
     return values.mean(axis=0), values.std(axis=0, ddof=1)

@@ -129,7 +129,7 @@ def knn(
     if not (0 < most_beta < math.inf):
         raise InputError(f"most_beta must be > 0 and finite, got {shown(most_beta)}", "out_of_range")
     rows = read(CLASS_AND_FEATURES, data, **options)
-    center, scale = units(rows["X"], standardize)
+    center, scale = units(rows["X"], standardize, rows)
     betas, codes = np.linspace(0.0, most_beta, BETAS), rows["y"]
     X = (rows["X"] - center) / scale
     places = _nearest(X, X, min(most, len(X) - 1) + 1)
