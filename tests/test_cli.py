@@ -289,7 +289,7 @@ def test_set_does_not_swallow_the_table_after_it(run, coins):
 
 
 def test_control_characters_are_made_visible_and_markup_is_printed_as_it_is(run, written):
-    table = written("won\x1b[31m,y\x07\n1,2\n", "evil\x1b[2J.csv")
+    table = written("won\x1b[31m,y\x07\n1,1\n", "evil\x1b[2J.csv")
     code, out, err = run("fit", "beta_bernoulli", table, *EXACT)
     assert (code, out) == (2, "")
     assert err == "error: evil\\x1b[2J.csv has columns 'won\\x1b[31m', 'y\\x07'; say which with --column\n"

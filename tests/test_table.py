@@ -20,8 +20,13 @@ from tests.reading import by_name, model_of
 from tests.refusals import raises
 
 REFUSED = {
-    "trailing comma everywhere": ("a,b,\n1,2,\n", "column 3 has no name and no values", ()),
-    "no name": (",b\n1,2\n", "data.csv: column 1 has no name", ()),
+    "trailing comma everywhere": (
+        "a,b,\n1,2,\n",
+        "column 3 has no name and no values; remove the column, or the delimiter at the end of each row",
+        (),
+    ),
+    "no name": (",b\n1,2\n", "data.csv: column 1 has no name; name it in the first row", ()),
+    "line of a spreadsheet": ("sep=,\na,b\n1,2\n", "column 2 has no name; remove the first line, which only", ()),
     "semicolons": ("x;y\n1,5;2\n", "looks like ';' separated: use --delimiter ';' --decimal ','", ()),
     "tabs": ("x\ty\n1\t2\n", r"looks like '\t' separated: use --delimiter '\t'", ()),
     "one row short": ("a,b\n1,2\n3\n", "row 2 has 1 field, the header has 2", (2,)),

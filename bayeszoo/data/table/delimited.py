@@ -260,8 +260,16 @@ def _refuse_bad_names(name: str, part: _Part) -> None:
     for position, (label, cells) in enumerate(zip(part.names, part.columns, strict=True), 1):
         if not label and cells:
             empty = part.is_whole and _are_empty(cells)
-            raise InputError(f"{name}: column {position} has no name" + " and no values" * empty, "nameless_column")
+            problem = f"{name}: column {position} has no name" + " and no values" * empty
+            raise InputError(problem, "nameless_column", hint=_on_nameless(part.names, empty))
     refuse_duplicates(part.names)
+
+
+def _on_nameless(names: Sequence[str], empty: bool) -> str:
+    """Return what to do about a column without a name."""
+    if names[0].startswith("sep="):
+        return "remove the first line, which only spreadsheets read"
+    return "remove the column, or the delimiter at the end of each row" if empty else "name it in the first row"
 
 
 def _is_among(label: str, cells: list[str] | Numbers) -> bool:
