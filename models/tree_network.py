@@ -47,7 +47,7 @@ class TreeNetwork(TreeModel):
     alpha: float = positive(1.0, "prior alpha", axes=("level", "level"))
     tree: tuple[tuple[str, str], ...] | None = None
 
-    inputs = Mixed("levels", kinds=("levels",))
+    inputs = Mixed("levels", kinds=("levels",), fits_masked=False)
     dims: ClassVar[Axes] = {"theta": ("cell",)}
     probabilities = ("theta",)
     examples = (

@@ -373,13 +373,13 @@ def test_refuses_in_one_line(tree, table):
     coin = bz.fit(bz.find("beta_bernoulli")(), [0, 1, 1], "exact")
     one = {"counts": table[:1], "word": WORDS}
     assert len(bz.topics(mixture, 3)) == 6  # but it has no proportions
+    assert bz.topics(tree, 10).equals(bz.topics(tree, 6))  # all words of a small vocabulary
     assert bz.predict(tree, one).index.names == ["document", "topic"]
     assert bz.predict(tree, one, seed=4).equals(bz.proportions(tree, one, seed=4))
     assert not bz.predict(tree, one, seed=4).equals(bz.predict(tree, one, seed=5))
     for call, message in (
         (lambda: bz.proportions(mixture), ("no_capability", "proportions")),
-        (lambda: bz.topics(tree, 0), ("too_large", "0", "words", "topic", "6")),
-        (lambda: bz.topics(tree, 7), ("too_large", "7", "words", "topic", "6")),
+        (lambda: bz.topics(tree, 0), ("out_of_range", "0", "words", "topic")),
         (lambda: bz.predict(tree, 3), ("needs_documents", "topics")),
         (lambda: bz.document_scores(tree, one, how="elbo"), ("wrong_type", "'completion'", "'left-to-right'")),
         (lambda: bz.document_scores(tree, {**one, "counts": np.eye(1, 6)}), ("no_data", "words")),

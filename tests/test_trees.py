@@ -362,6 +362,20 @@ def test_another_model_is_refused_as_such_before_its_rows_are_read(run, written,
     assert run("complete", tmp_path / "none.nc")[2] == f"error: there is no file: {tmp_path / 'none.nc'}\n"
 
 
+def test_missing_levels_are_refused_before_pairs_are_counted(run, written):
+    """The most probable tree of such rows was looked for in memory that was not theirs: the process ended."""
+    table = {"a": ["y", "n", "y", ""], "b": ["1", "2", "1", "2"], "c": ["u", "u", "v", "v"]}
+    rows = bz.read(TREE, table, missing="mask")
+    for answer in (TREE.weak, AllTrees.of, lambda data: bz.fit(TREE(), data, "exact", seed=1)):
+        with raises(bz.InputError, "missing_values", "--missing drop"):
+            answer(rows)
+    file = written("a,b,c\n" + "\n".join(map(",".join, zip(*table.values(), strict=True))))
+    for command in (("fit", "tree_network", file, "--method", "exact"), ("trees", file)):
+        code, _, err = run(*command)
+        assert (code, "--missing mask" in err, "--missing drop" in err) == (2, False, True)
+        assert run(*command, "--missing", "drop")[0] == 0
+
+
 def test_what_cannot_be_completed_is_refused():
     fit = bz.fit(TREE(), ROWS, "exact", seed=1)
     with raises(bz.InputError, "no_data"):

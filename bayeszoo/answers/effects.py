@@ -112,9 +112,8 @@ def regression_of(fit: Fit, answer: str) -> LinearPredictor:
     """Return the model of a fit that may answer; raise `InputError` unless it is a regression with slopes."""
     answering(fit, f"{answer} by it")
     if not has_slopes(fit.model):
-        raise InputError(
-            f"{answer} need a regression with a weight for each term, and {fit.model.name} is none", "not_a_regression"
-        )
+        problem = f"{answer} need a regression with a weight for each term, and {fit.model.name} is none"
+        raise InputError(problem, "not_a_regression", hint="`predict` gives the outcome at rows that you choose")
     return fit.model
 
 

@@ -70,7 +70,8 @@ def prequential(model: Model, data: object = None, *, forget: float = 1.0, **opt
     predictive = _require(model, forget)
     rows = read(predictive, data, **options)
     if rows.rows > MOST_ROWS:
-        raise InputError(f"{rows.rows} rows are predicted one by one, more than {MOST_ROWS}", "too_many_rows")
+        problem = f"{rows.rows} rows are predicted one by one, more than {MOST_ROWS}"
+        raise InputError(problem, "too_many_rows", hint="give the first or last of them")
     with one_thread():
         losses, least = _losses(predictive, rows, float(forget))
     cumulative = np.cumsum(losses)

@@ -32,7 +32,7 @@ MOST_FEATURES = 200
 """Most features whose trees are summed over; the time grows with their cube."""
 
 
-LEVELS = TableOf(Mixed("levels", kinds=("levels",)))
+LEVELS = TableOf(Mixed("levels", kinds=("levels",), fits_masked=False))
 """Features that are levels."""
 
 

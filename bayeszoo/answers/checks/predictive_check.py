@@ -244,7 +244,8 @@ def _columns(fit: Fit) -> tuple[Observable | OfFunction, Data, dict[str, np.ndar
         return model, data, {"": y}
     Y, labels = fit.data[fit.model.inputs.name], fit.data[fit.model.inputs.axis]
     if np.isnan(Y).any():
-        raise InputError("predictive checks need every number, and some are missing", "missing_values")
+        problem, hint = "predictive checks need every number, and some are missing", "fit again with --missing drop"
+        raise InputError(problem, "missing_values", hint=hint)
     return fit.model, fit.data, dict(zip(map(str, labels[:MOST_COLUMNS]), Y.T, strict=False))
 
 
@@ -257,7 +258,8 @@ def _thinned(draws: dict[str, np.ndarray], kind: str, replicates: int) -> tuple[
         return {name: np.repeat(values[0, :1], replicates, axis=0) for name, values in draws.items()}, 1
     per_chain = math.ceil(replicates / chains)
     if per_chain > length:
-        raise InputError(f"the fit has {chains * length} draws, fewer than {replicates} replicates", "too_few_rows")
+        problem = f"the fit has {chains * length} draws, fewer than {replicates} replicates"
+        raise InputError(problem, "too_few_rows", hint="ask for fewer")
     places = np.arange(per_chain) * length // per_chain
     return {name: values[:, places].reshape(-1, *values.shape[2:]) for name, values in draws.items()}, chains
 

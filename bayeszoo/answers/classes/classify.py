@@ -296,7 +296,8 @@ def _refuse_left_out(fit: Fit, new_data: object, classes: Sequence[str]) -> None
         raise InputError(problem, "leave_one_out_unavailable", hint=hint)
     rows = len(equal_rows(fit.model, fit.data)) if is_closed(fit) else fit.data.rows
     if rows > MAX_DISTINCT:
-        raise InputError(f"leave-one-out takes at most {MAX_DISTINCT} rows, and the fit has {rows}", "too_large")
+        problem = f"leave-one-out takes at most {MAX_DISTINCT} rows, and the fit has {rows}"
+        raise InputError(problem, "too_large", hint="fit a part of the rows, and classify the others as a table")
     if WITHHELD in classes:
         raise InputError(f"a class is called {WITHHELD}", "duplicate_name", hint="rename it to leave rows out")
 

@@ -53,7 +53,7 @@ def topics(tree: xr.DataTree, top: int = 10, *, untrusted: bool = False) -> pd.D
     tree : xarray.DataTree
         What `fit` returned for a model with ``topics``: `lda` or `multinomial_mixture`.
     top : int
-        Number of words per topic.
+        Number of words per topic; all words where the vocabulary has fewer.
     untrusted : bool
         Whether to list topics of a fit whose estimates are withheld: one solution of perhaps many, as the gate says.
 
@@ -72,13 +72,14 @@ def topics(tree: xr.DataTree, top: int = 10, *, untrusted: bool = False) -> pd.D
     Untrustworthy
         Without ``untrusted``, when the fit failed its gate, or its draws do not agree what the topics are.
     InputError
-        When the model has no topics, or the vocabulary has fewer words.
+        When the model has no topics.
     """
     fit = Fit(tree)
     caveat, variable = _caveat(fit, untrusted), _variable(fit, TOPICS)
     words, labels = (variable[dim].to_numpy() for dim in reversed(variable.dims[2:]))
-    if not 1 <= top <= len(words):
-        raise InputError(f"{top} words of each topic were asked for, but the vocabulary has {len(words)}", "too_large")
+    if top < 1:
+        raise InputError(f"the number of words of each topic must be >= 1, got {top}", "out_of_range")
+    top = min(top, len(words))
     draws, mean = variable.to_numpy(), variable.to_numpy().mean(axis=(0, 1))
     best = np.argsort(-mean, axis=1, kind="stable")[:, :top]
     moments = _moments(np.take_along_axis(draws, best[None, None], axis=3), fit.kind)

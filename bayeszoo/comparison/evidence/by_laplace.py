@@ -111,7 +111,8 @@ def by_laplace(
     corners.
     """
     if model.concave(data).has_corners:
-        raise InputError(f"the density of {model.name} has corners, where a mode has no curvature", "no_closed_form")
+        problem = f"the density of {model.name} has corners, where a mode has no curvature"
+        raise InputError(problem, "no_closed_form", hint=f"fix {', '.join(over)} by --set, and fit by nuts")
     surface = _Surface.over(model, data, over)
     start = surface.coordinates.places({name: getattr(model, name) for name in over})
     rng = np.random.default_rng(seed)

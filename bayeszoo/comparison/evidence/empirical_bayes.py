@@ -201,7 +201,8 @@ def by_vb(
     """
     for name in over:
         if name not in model.chosen_by_vb:
-            raise InputError(f"--over {name}: {model.name} cannot choose it by variational Bayes", "unknown_method")
+            problem = f"--over {name}: {model.name} cannot choose it by variational Bayes"
+            raise InputError(problem, "unknown_method", hint=f"it can choose {', '.join(model.chosen_by_vb)}")
     climbed, before = _search(model, data, tuple(over), starts, np.random.default_rng(seed), reporter or Reporter())
     after = climbed.best.state[0]
     edges = _edges(after, over)

@@ -17,6 +17,7 @@ from bayeszoo.data.table.table import (
     choose,
     complete,
     escaped,
+    is_text,
     listed,
     quoted,
     shown,
@@ -224,7 +225,11 @@ def refuse_text(table: Table, option: str = "columns", or_text: bool = False) ->
         if error.hint:
             raise
         hint = f"choose columns of numbers: --{option} {listing(usable)}"
-        hint += f"; of raw text, --text {listing([other.name])}" if or_text and isinstance(other.values, list) else ""
+        if or_text and isinstance(other.values, list):
+            words = [column.name for column in table.columns.values() if is_text(column)]
+            hint += f"; of raw text, --text {listing([other.name])}"
+            if len(words) == 2:
+                hint += f"; of a word a row, --document {listing(words[:1])} --word {listing(words[1:])}"
         raise InputError(str(error), error.code, column=error.column, rows=error.rows, hint=hint) from None
 
 

@@ -191,11 +191,13 @@ def require_complete(data: Arrays) -> None:
         raise InputError(problem, "missing_values", hint="leave such rows out with --missing drop")
 
 
-def pair_counts(places: np.ndarray, size: int) -> np.ndarray:
+def pair_counts(data: Arrays) -> np.ndarray:
     """Return the number of rows with each pair of L levels, (L, L), with single levels on the diagonal."""
     import scipy
 
+    require_complete(data)  # SciPy would write outside its arrays
+    places = data["levels"]
     n, features = places.shape
-    shape, ends = (n, size), np.arange(0, n * features + 1, features)
+    shape, ends = (n, len(data["level"])), np.arange(0, n * features + 1, features)
     rows = scipy.sparse.csr_array((np.ones(places.size), places.ravel(), ends), shape=shape)
     return np.asarray((rows.T @ rows).toarray())

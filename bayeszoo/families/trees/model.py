@@ -10,7 +10,7 @@ from bayeszoo.data.inputs import tables_of
 from bayeszoo.distributions.conjugate.product import LabelledStats
 from bayeszoo.distributions.statistics.counts import Counts
 from bayeszoo.errors import InputError
-from bayeszoo.families.trees.layout import Layout, TreePrior, as_edges, even_pairs, pair_counts, require_complete
+from bayeszoo.families.trees.layout import Layout, TreePrior, as_edges, even_pairs, pair_counts
 from bayeszoo.families.trees.rows import TreeRows
 from bayeszoo.families.trees.structure import most_probable_tree
 from bayeszoo.foundation.named import Arrays, Coords, Params
@@ -57,9 +57,7 @@ class TreeModel(BlockModel[LabelledStats], Completes, family=True):
 
     def statistics(self, data: Arrays) -> LabelledStats:
         """Count each pair of levels; raise `InputError` if a level is missing."""
-        require_complete(data)
-        counts = pair_counts(data["levels"], len(data["level"]))
-        return LabelledStats((Counts(counts),), labels={name: data[name] for name in self.inputs.coords})
+        return LabelledStats((Counts(pair_counts(data)),), labels={name: data[name] for name in self.inputs.coords})
 
     def remarks(self, stats: LabelledStats, data: Arrays) -> tuple[str, ...]:
         """Say so where the tree is the most probable one: its evidence is the highest of all trees, not their mean."""

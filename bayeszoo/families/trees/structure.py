@@ -32,7 +32,7 @@ class AllTrees:
     @classmethod
     def of(cls, data: Arrays, alpha: float = 1.0) -> Self:
         """Return the posterior given rows without missing levels."""
-        return cls(tables_of(data), alpha, pair_counts(data["levels"], len(data["level"])))
+        return cls(tables_of(data), alpha, pair_counts(data))
 
     @cached_property
     def _prior(self) -> np.ndarray:

@@ -224,7 +224,7 @@ def plot_topics(tree: xr.DataTree, top: int = 10, *, untrusted: bool = False) ->
     """
     frame = topics(tree, top, untrusted=untrusted)
     labels, shares = frame.index.unique("topic"), frame.attrs["shares"]
-    figure, axes = panels(len(labels), 2.6, 0.24 * top + 1.0, ACROSS)
+    figure, axes = panels(len(labels), 2.6, 0.24 * len(frame) / len(labels) + 1.0, ACROSS)
     for i, (panel, label) in enumerate(zip(axes, labels, strict=True)):
         _draw_words(panel, frame.loc[label], f"topic {label}" + (f": {shares[i]:.0%}" if shares else ""))
     withheld = "withheld" in (caveat := frame.attrs.get("caveat", ""))

@@ -246,7 +246,7 @@ def _group(answer: Clusters, group: Any, groups: pd.DataFrame, columns: list[str
 def _topics(fit: Fit) -> Iterator[Profile]:
     """Yield a line for each topic: its share and its most probable words."""
     with suppress(Untrustworthy):  # the verdict has the reason
-        frame = topics(fit.tree, min(_WORDS, fit.tree["posterior"][TOPICS].shape[-1]))
+        frame = topics(fit.tree, _WORDS)
         words = frame["word"].groupby(level="topic", sort=False)
         for (topic, top_words), share in zip(words, frame.attrs["shares"], strict=True):
             yield Profile(f"topic {topic}, {share:.2f} of the documents: {', '.join(top_words)}")

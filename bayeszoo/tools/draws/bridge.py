@@ -120,7 +120,8 @@ def bridge(tree: xr.DataTree | str | Path, model: pm.Model | None = None, seed: 
     order = _order_of(Fit(draws).model, posterior) if model is None else None
     points = unconstrained(density, posterior if order is None else order.posterior)
     if points.shape[1] // 2 * points.shape[0] < DRAWS_PER_COORDINATE * density.size:
-        raise InputError(f"{points[..., 0].size} draws are too few for {density.size} coordinates", "too_few_draws")
+        problem = f"{points[..., 0].size} draws are too few for {density.size} coordinates"
+        raise InputError(problem, "too_few_draws", hint="fit with more --draws")
     if order is None:
         _require_all_modes(density, posterior)
     of_draws = judge(draws).checks if draws.attrs.get("kind", "sampled") == "sampled" else ()
@@ -135,7 +136,7 @@ def _density(tree: xr.DataTree, model: pm.Model | None) -> Density:
     if model is None:
         fit = Fit(tree)
         if fit.tree.attrs["kind"] not in ("sampled", "exact"):
-            raise InputError(f"{fit.tree.attrs['method']} has no draws of the posterior", "not_sampled")
+            raise InputError(f"{fit.method} has no draws of the posterior", "not_sampled", hint="fit by nuts")
         density = Problem(fit.model, fit.observed, np.random.default_rng(0)).density
     else:
         density = Density(model)

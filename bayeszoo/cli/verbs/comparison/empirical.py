@@ -95,6 +95,7 @@ def empirical_command(
             raise InputError(
                 f"--full needs the evidence in closed form, and there is none for these data ({why})",
                 "no_closed_form",
+                hint="leave out --full",
             )
     with closing(terminal.TerminalReporter()) as reporter:
         maximum = empirical_bayes(start, rows, chosen, starts=search.starts, seed=search.seed, reporter=reporter)

@@ -63,12 +63,13 @@ class Mixed(Inputs):
     indices along the coordinate ``level``, which has a label ``feature=level`` for each level of each feature, and -1
     for missing cells; the others are float64, with NaN for missing cells. The coordinates ``feature`` (for levels),
     ``count`` and ``real`` name the features. A model may take some ``kinds`` only, and no missing cells unless it is
-    `maskable`. `name` is the array that is used as the outcome.
+    `maskable`; with ``fits_masked=False`` new rows alone may have some. `name` is the array used as the outcome.
     """
 
     name: str = LEVELS
     kinds: tuple[str, ...] = KINDS
     maskable: bool = True
+    fits_masked: bool = True
     lists = frozenset({FEATURES, *KINDS})
     own_options: ClassVar[frozenset[str]] = frozenset({FEATURES, COUNT})
     holds = "columns of features, all others or some of them (--features): {0._kinds_of_features}"
@@ -183,7 +184,8 @@ class Mixed(Inputs):
             complete(coded, codes.values(), "refuse", DROP if like is None else UNLABELLED)
         counted = [table[options[COUNT]]] if COUNT in options else []
         numbers = [*codes.values(), *map(to_counts, counted)]
-        kept, values, notes = kept_rows([*coded, *counted], numbers, cells, missing, like is not None, self.maskable)
+        may_mask = self.maskable and (self.fits_masked or like is not None)
+        kept, values, notes = kept_rows([*coded, *counted], numbers, cells, missing, like is not None, may_mask)
         if counted:
             rows = np.repeat(np.arange(len(kept[-1])), repeats(counted[0], kept[-1]))
             kept, values = [array[rows] for array in kept], [array[rows] for array in values]
