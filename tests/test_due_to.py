@@ -314,6 +314,16 @@ def test_factors_that_are_no_numbers_are_refused(before, after, formula, message
         bz.due_to(before, after, formula)
 
 
+@pytest.mark.parametrize("values", [pd.Series([1.0, 2.0], index=["a", "a"]), {1: 1.0, "1": 2.0}])
+def test_a_label_that_occurs_twice_is_refused(values):
+    """Only the last number of the label was kept: the sum of 1 and 2 was 2."""
+    with raises(bz.InputError, "duplicate_name"):
+        bz.due_to({"v": values}, {"v": values}, "sum(v)")
+    frame = pd.DataFrame([[1.0, 2.0]], columns=["v", "v"])
+    with raises(bz.InputError, "duplicate_name"):
+        bz.due_to(frame, frame, "sum(v)")
+
+
 def test_a_total_that_overflows_is_refused():
     with raises(bz.NumericalError, "too_large"):
         bz.due_to({"x": 1e200, "y": 1e200}, {"x": 1.0, "y": 1.0}, "x * y")

@@ -155,6 +155,14 @@ def test_a_table_and_its_transpose_tell_the_same():
     np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
+def test_tables_of_nullable_integers_are_tables():
+    table = pd.DataFrame([[20, 5], [4, 21]])
+    expected = bz.mutual_information(table)
+    pd.testing.assert_frame_equal(bz.mutual_information(table.astype("Int64")), expected)
+    with raises(bz.InputError, "wrong_type"):
+        bz.mutual_information(table.astype(object).replace(5, "5"))
+
+
 def test_labels_are_matched():
     first, second = {"a": 3, "b": 9, "c": 1}, {"c": 4, "a": 2, "b": 2}
     expected = bz.kl([3, 9, 1], [2, 2, 4])

@@ -95,6 +95,8 @@ def table_of_counts(table: object, axes: int, name: str = "the table") -> np.nda
         counts = np.asarray(table)
     except ValueError:
         raise InputError(f"{name} is ragged: its rows have different lengths", "ragged") from None
+    if counts.dtype.kind == "O" and all(type(cell) in (int, float) for cell in counts.ravel().tolist()):
+        counts = counts.astype(np.float64)  # as of a frame of pandas with nullable integers
     if counts.dtype.kind not in "iuf":
         hint = "count the rows first, for example by pandas.crosstab(a, b)" if axes == 2 else "count the labels first"
         raise InputError(f"{name} must hold counts, got {counts.dtype}", "wrong_type", hint=hint)

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from bayeszoo.data.table.table import quoted
+from bayeszoo.data.inputs.labels import repeated
+from bayeszoo.data.table.table import quoted, shown
 from bayeszoo.errors import InputError
 from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.stored import Fit, fits_of, is_by_group
@@ -59,7 +60,7 @@ def factor(name: str, source: object) -> Factor:
         return _of_draws(name, source, source)
     source = as_mapping(source)
     if isinstance(source, Mapping):
-        return Factor(_plain(name, list(source.values())), tuple(map(str, source)), False, source)
+        return Factor(_plain(name, list(source.values())), tuple(source), False, source)
     if _is_number(source):
         return Factor(_plain(name, [source]), (), False, source)
     kind = type(source).__name__
@@ -67,13 +68,19 @@ def factor(name: str, source: object) -> Factor:
     raise InputError(f"{name} is a {kind}", "wrong_type", hint=hint)
 
 
-def as_mapping(source: object) -> Any:
-    """Return a pandas Series as numbers by label, and a data frame as its columns; other objects unchanged."""
-    if hasattr(source, "columns") and hasattr(source, "index"):
-        return {str(name): source[name] for name in source.columns}  # type: ignore[index]
-    if hasattr(source, "to_dict") and hasattr(source, "index"):
-        return {str(label): value for label, value in source.to_dict().items()}
-    return source
+def as_mapping(source: Any) -> Any:
+    """Return a mapping or a pandas Series as numbers by label, and a data frame as its columns; refuse a label twice.
+
+    Other objects are unchanged.
+    """
+    is_pandas = hasattr(source, "index") and (hasattr(source, "columns") or hasattr(source, "to_dict"))
+    if not is_pandas and not isinstance(source, Mapping):
+        return source
+    labels = [str(label) for label in (getattr(source, "columns", source.index) if is_pandas else source)]
+    if twice := repeated(labels):
+        problem = f"label {shown(twice)} appears twice"
+        raise InputError(problem, "duplicate_name", hint="add up what belongs together, as by .groupby(level=0).sum()")
+    return {str(label): value for label, value in source.items()}
 
 
 def _is_number(value: object) -> bool:
