@@ -317,8 +317,11 @@ def usual_method(model: Model, data: Data | Accumulated) -> tuple[str, str]:
     return "vb", f"NUTS would take hours of {count:,} parameters: fitted by variational Bayes (vb); {better}"
 
 
-def check_method(model: type[Model], method: str, in_files: bool = False) -> None:
+def check_method(model: type[Model], method: object, in_files: bool = False) -> None:
     """Raise `InputError` unless ``model`` can be fitted with ``method``, with ``in_files`` to rows in files."""
+    if not isinstance(method, str):
+        hint = "features and outcome are given as a pair: bz.fit(model, (X, y))"
+        raise InputError(f"method must be a name, got {type(method).__name__}", "wrong_type", hint=hint)
     if method not in METHODS:
         raise InputError(f"there is no method {method!r}", "unknown_method", hint=f"use one of {', '.join(METHODS)}")
     if method not in methods_for(model):

@@ -15,7 +15,7 @@ from bayeszoo.data.inputs import CountSeries, Real, RealSeries
 from bayeszoo.data.inputs.regression import WithFeatures
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError
-from bayeszoo.model.base import Model
+from bayeszoo.model.base import Model, require_instance
 from bayeszoo.model.capabilities import Classifies, Predictive, Sufficient
 from bayeszoo.model.fields import hyperparameters, text
 from bayeszoo.results.stored import Fit
@@ -230,12 +230,10 @@ def components(model: Model, numbers: Iterable[object]) -> dict[str, Model]:
     >>> list(bz.components(bz.find("gaussian_mixture")(), range(1, 4)))
     ['K=1', 'K=2', 'K=3']
     """
-    name = number_of_components(type(model)) if isinstance(model, Model) else None
+    name = number_of_components(type(require_instance(model)))
     if name is None:
-        of_no_class = model.name if isinstance(model, Model) else repr(model)
-        received = f"the class {model.__name__}" if isinstance(model, type) else of_no_class
         raise InputError(
-            f"numbers of components need models with a field K (components) or q (factors), got {received}",
+            f"numbers of components need models with a field K (components) or q (factors), got {model.name}",
             "no_components_field",
             hint="such as gaussian_mixture, hmm_gaussian, lda or ppca",
         )

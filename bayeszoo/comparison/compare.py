@@ -16,7 +16,7 @@ from bayeszoo.errors import InputError, Interrupted, NumericalError
 from bayeszoo.fit import as_data, check_method, fit_sharing, methods_for
 from bayeszoo.foundation.process import signals
 from bayeszoo.foundation.process.progress import Reporter
-from bayeszoo.model.base import Model
+from bayeszoo.model.base import Model, require_instance
 from bayeszoo.model.capabilities import Classifies, Collapsed
 from bayeszoo.results.caveats import warn
 from bayeszoo.results.matched import matched
@@ -103,6 +103,11 @@ def compare(
         methods = [methods] if isinstance(methods, str) else methods
         default = [name for name in methods_for(type(fits)) if name != "em"]
         fits = fit_each(fits, data, default if methods is None else methods, seed)
+    if isinstance(fits, type):
+        require_instance(fits)
+    if isinstance(fits, Mapping):  # a single tree is a mapping of its groups too
+        kind = type(fits).__name__
+        raise InputError(f"compare needs a list of fits, got {kind}", "wrong_type", hint="write bz.compare([a, b])")
     return in_one_table([fitted if isinstance(fitted, Withheld) else Fit(fitted) for fitted in fits])
 
 

@@ -23,7 +23,7 @@ from bayeszoo.fit import check_method, fit, methods_for, uninterrupted
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.named import Document, Options
 from bayeszoo.foundation.process.progress import Reporter
-from bayeszoo.model.base import Model
+from bayeszoo.model.base import Model, require_instance
 from bayeszoo.model.capabilities import Latent
 from bayeszoo.results.stored import Fit
 
@@ -178,6 +178,8 @@ def _factors(fit: Fit, documents: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _methods(models: Sequence[Model], methods: Sequence[str] | None) -> list[str]:
+    for model in [models] if isinstance(models, type) else models:
+        require_instance(model)
     if not models:
         raise InputError("there are no models to compare", "no_data")
     if methods is None:

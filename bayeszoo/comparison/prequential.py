@@ -11,7 +11,7 @@ from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.named import Arrays
 from bayeszoo.foundation.process.threads import one_thread
-from bayeszoo.model.base import Model
+from bayeszoo.model.base import Model, require_instance
 from bayeszoo.model.capabilities import Conjugate, Observable, PointEstimates, Predictive
 from bayeszoo.model.density import log_density
 from bayeszoo.model.parts.update import require_weights
@@ -90,9 +90,7 @@ def prequential(model: Model, data: object = None, *, forget: float = 1.0, **opt
 
 
 def _require(model: object, forget: float) -> Predictive[Any]:
-    if not isinstance(model, Model):
-        hint = "write bz.find(name)()"
-        raise InputError(f"a model instance is needed, got {type(model).__name__}", "not_a_model", hint=hint)
+    model = require_instance(model)
     if not isinstance(model, Predictive):
         hint = models_with(Predictive)
         raise InputError(f"{model.name} has no predictive distributions in closed form", "no_closed_form", hint=hint)

@@ -303,6 +303,15 @@ def _plain(value: object) -> Any:
     return np.asarray(value).tolist() if isinstance(value, np.generic | tuple) else value
 
 
+def require_instance(model: object) -> Model:
+    """Return the model; refuse a class, and what is no model."""
+    if isinstance(model, Model):
+        return model
+    received = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
+    hint = "write bz.find(name)(), or bz.find(name).weak(data)"
+    raise InputError(f"a model instance is needed, got {received}", "not_a_model", hint=hint)
+
+
 def chosen_by_data(model: Model, chosen: Collection[str]) -> bool:
     """Say whether `weak_with` changed the prior: a prior field that was not chosen differs from its default."""
     defaults = fields_of(type(model)())  # == of dataclasses fails between a tuple and a number

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
 
+from bayeszoo.data.table.table import shown
 from bayeszoo.errors import InputError
 
 LARGEST = 1e100  # largest hyperparameter, so that products and squares of several stay finite
@@ -186,7 +187,7 @@ def moved[M: DataclassInstance](model: M, sizes: Mapping[str, int]) -> M:
 
 def _count(value: object, label: str) -> int:
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
-        raise InputError(f"{label} must be a whole number, got {value!r}", "wrong_type")
+        raise InputError(f"{label} must be a whole number, got {shown(value)}", "wrong_type")
     if value < 1:
         raise InputError(f"{label} must be at least 1, got {value}", "out_of_range")
     return int(value)
@@ -196,7 +197,7 @@ def _number(value: object, label: str, must_be_positive: bool) -> np.float64:
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
-        raise InputError(f"{label} must be a number, got {value!r}", "wrong_type")
+        raise InputError(f"{label} must be a number, got {shown(value)}", "wrong_type")
     if not -LARGEST <= value <= LARGEST:
         size = f"{value:g}" if isinstance(value, float | np.floating) else "a larger number"
         raise InputError(f"{label} must be finite and at most {LARGEST:g} in size, got {size}", "out_of_range")
@@ -213,7 +214,7 @@ def _covariance(value: object, label: str) -> tuple[tuple[np.float64, ...], ...]
     if not isinstance(value, list | tuple | np.ndarray) or not all(
         isinstance(row, list | tuple | np.ndarray) for row in value
     ):
-        raise InputError(f"{label} must be a matrix, a list of rows, got {value!r}", "wrong_type")
+        raise InputError(f"{label} must be a matrix, a list of rows, got {shown(value)}", "wrong_type")
     rows = [[_number(x, f"{label}[{i},{j}]", False) for j, x in enumerate(row)] for i, row in enumerate(value)]
     if not rows or any(len(row) != len(rows) for row in rows):
         raise InputError(

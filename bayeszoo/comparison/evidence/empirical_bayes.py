@@ -24,7 +24,7 @@ from bayeszoo.inference.engine.ascent import Ascent, Effort, climb, search
 from bayeszoo.inference.engine.maxima import Search
 from bayeszoo.inference.methods.modes.fields import highest
 from bayeszoo.inference.methods.modes.surface import boundary_check, without_maximum
-from bayeszoo.model.base import Model
+from bayeszoo.model.base import Model, require_instance
 from bayeszoo.model.capabilities import ClosedForm, Observable, Variational, is_log_concave
 from bayeszoo.model.capabilities.function import HasLengths
 from bayeszoo.model.capabilities.steps import Expectation
@@ -132,6 +132,7 @@ def empirical_bayes(
 
 def _chosen(model: Model, over: str | Sequence[str] | None) -> tuple[str, ...]:
     """Return the names of the fields to choose, or refuse them."""
+    require_instance(model)
     by_vb = isinstance(model, Variational) and model.chosen_by_vb
     if isinstance(model, HasLengths):
         if over not in ("scale", ["scale"], ("scale",)):

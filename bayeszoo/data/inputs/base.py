@@ -317,7 +317,9 @@ def names_in(name: str, value: object) -> list[str]:
     """Read a list of names: a Python list, or text from the command line."""
     if isinstance(value, str):
         value = next(csv.reader([value], skipinitialspace=True), [])
-    if not isinstance(value, list | tuple | np.ndarray):
+    if hasattr(value, "tolist"):  # as the columns of a frame of pandas have
+        value = value.tolist()
+    if not isinstance(value, list | tuple):
         raise InputError(f"{name} must be a list of names, got {shown(value)}", "wrong_type")
     names = [text_of(item) for item in value]
     if not all(names) or not names:

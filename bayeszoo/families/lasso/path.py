@@ -12,7 +12,7 @@ from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.lasso import mode as lasso
 from bayeszoo.families.lasso.model import LaplaceWeights
 from bayeszoo.foundation.named import Statistics
-from bayeszoo.model.base import Model
+from bayeszoo.model.base import Model, require_instance
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,6 +60,7 @@ def lasso_path(model: Model, data: object = None, b: object = None, points: int 
     """
     import pandas as pd
 
+    require_instance(model)
     if not isinstance(model, LaplaceWeights) or model.learn_sigma or model.scale_mixture:
         raise InputError(
             "a path needs a bayesian_lasso with known noise", "no_path", hint="set sigma, and scale_mixture=False"

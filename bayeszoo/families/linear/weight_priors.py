@@ -11,7 +11,7 @@ from bayeszoo.distributions.priors import Normal, prior_of
 from bayeszoo.errors import InputError
 from bayeszoo.families.linear.design import LinearTerms
 from bayeszoo.foundation.named import Fields
-from bayeszoo.model.base import Model, fields_of
+from bayeszoo.model.base import Model, fields_of, require_instance
 from bayeszoo.model.fields import hyperparameters
 
 
@@ -47,6 +47,7 @@ def weight_priors[M: Model](model: M, data: Data, priors: Mapping[str, object]) 
     >>> model.tau
     (np.float64(2.0),)
     """
+    require_instance(model)
     declared, values = hyperparameters(model), fields_of(model)
     is_normal = "tau" in declared and declared["tau"].axes == ("slope",) and {"m0", "s0"} <= values.keys()
     if not (isinstance(model, LinearTerms) and model.dims.get("w") == ("term",) and is_normal):

@@ -23,7 +23,7 @@ from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.foundation.named import Arrays
 from bayeszoo.foundation.process.progress import Reporter
 from bayeszoo.inference.problem import Outcome, Problem
-from bayeszoo.model.base import Model
+from bayeszoo.model.base import Model, require_instance
 from bayeszoo.model.capabilities import Enumerable, Symmetric
 from bayeszoo.model.suggest import models_with
 
@@ -76,10 +76,7 @@ def enumerate_posterior(model: Model, data: Any = None, /, **options: Any) -> En
     p(y, z) of each assignment z is in closed form (Bishop 2006, section 10.2, with the parameters integrated out
     rather than approximated): no error but rounding is made, whatever the shape of the posterior.
     """
-    if not isinstance(model, Model):
-        raise InputError(
-            f"a model instance is needed, got {type(model).__name__}", "not_a_model", hint="write bz.find(name)()"
-        )
+    require_instance(model)
     return Enumeration.of(model, read(model, data, **options))
 
 

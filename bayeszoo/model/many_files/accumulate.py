@@ -10,7 +10,7 @@ from bayeszoo.data.read import reading_of
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.named import Options
 from bayeszoo.foundation.process.progress import Reporter
-from bayeszoo.model.base import Model
+from bayeszoo.model.base import Model, require_instance
 from bayeszoo.model.many_files import cluster
 from bayeszoo.model.many_files.files import Sum, parts_here, paths_of
 from bayeszoo.model.parts.accumulated import Accumulated, sufficient
@@ -63,10 +63,7 @@ def accumulate(
     >>> tree = bz.fit(bz.find("ridge")(tau=2.0), total, "exact")  # doctest: +SKIP
     >>> total = bz.accumulate(bz.find("ridge")(), "sales/*.parquet", client=client, target="price")  # doctest: +SKIP
     """
-    if not isinstance(model, Model):
-        raise InputError(
-            f"a model instance is needed, got {type(model).__name__}", "not_a_model", hint="write bz.find(name)()"
-        )
+    require_instance(model)
     reporter, paths = reporter or Reporter(), paths_of(source)
     if paths is None and client is None:
         return total_of(model, source, rows, options, reporter)

@@ -19,7 +19,7 @@ from bayeszoo.distributions.posterior import Posterior, sum_over
 from bayeszoo.distributions.priors import Flat, Prior, Priors
 from bayeszoo.errors import InputError, NoRowLaw
 from bayeszoo.foundation.named import Arrays, Coords, Params
-from bayeszoo.model.base import Model
+from bayeszoo.model.base import Model, require_instance
 from bayeszoo.model.capabilities import ClosedForm, Predictive, Variational, is_log_concave
 from bayeszoo.model.capabilities.conditional import Conditional
 from bayeszoo.model.fields import LARGEST, hyperparameters, plain
@@ -366,6 +366,7 @@ def compare_values(model: Model, names: str | Sequence[str] | None) -> str:
 
 def require_closed_form(model: Model, names: Sequence[str]) -> ClosedForm[Any]:
     """Return the model; refuse one without a closed form, and names that are not its fields."""
+    require_instance(model)
     if not isinstance(model, ClosedForm):
         raise InputError(f"{model.name} has no closed-form evidence", "no_closed_form", hint=_instead(model, names))
     require_fields(model, names)

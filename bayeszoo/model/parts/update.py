@@ -14,7 +14,7 @@ from bayeszoo.data.read import Data, read
 from bayeszoo.data.table.table import shown
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.named import Options, Statistics
-from bayeszoo.model.base import Model
+from bayeszoo.model.base import Model, require_instance
 from bayeszoo.model.capabilities import Conjugate
 from bayeszoo.model.fields import hyperparameters
 
@@ -137,10 +137,7 @@ def require_weights(model: Conjugate[Any], stats: Statistics) -> None:
 
 
 def _require_conjugate(model: Model) -> Conjugate[Any]:
-    if not isinstance(model, Model):
-        raise InputError(
-            f"a model instance is needed, got {type(model).__name__}", "not_a_model", hint="write bz.find(name)()"
-        )
+    require_instance(model)
     if not isinstance(model, Conjugate):
         raise InputError(
             f"{model.name} has no closed-form posterior to update", "no_closed_form", hint="see `bayeszoo list`"

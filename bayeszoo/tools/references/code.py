@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bayeszoo.data.read import example, read
 from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import InputError
-from bayeszoo.model.base import Model
+from bayeszoo.model.base import Model, require_instance
 from bayeszoo.results.files import load
 from bayeszoo.results.stored import Fit
 
@@ -59,6 +59,8 @@ def _declared(fit: xr.DataTree | str | Path | Model | pm.Model, data: object) ->
     if isinstance(fit, Model):
         rows = example(fit) if data is None else read(fit, data)
         return fit.declare(rows), _about(fit, rows.source)
+    if isinstance(fit, type):
+        require_instance(fit)
     if data is not None:
         raise InputError("data go with a model of the zoo", "conflicting_options", hint="leave data out")
     if isinstance(fit, pymc.Model):

@@ -20,7 +20,7 @@ from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.streams import stream
 from bayeszoo.foundation.tails import moments
-from bayeszoo.model.base import Model, fields_of
+from bayeszoo.model.base import Model, fields_of, require_instance
 from bayeszoo.model.capabilities import Conjugate
 from bayeszoo.model.suggest import models_with
 from bayeszoo.results.summary import elements
@@ -134,7 +134,7 @@ def bayesbag(
     >>> bag.kind, bag.summary.loc["mu", ["posterior_sd", "sd", "ratio"]].round(4).tolist()
     ('exact', [0.4994, 0.9499, 3.6185])
     """
-    require_conjugate(type(model))
+    require_conjugate(type(require_instance(model)))
     if resamples < FEWEST:
         raise InputError(f"resamples must be >= {FEWEST}, got {shown(resamples)}", "out_of_range")
     if size is not None and size < 1:
