@@ -90,7 +90,7 @@ def test_names_of_columns_as_pandas_has_them():
     frame = pd.DataFrame(ROWS)
     assert bz.read(bz.find("ridge"), frame, features=frame.columns.drop("y"))["feature"].tolist() == ["x"]
     for by in (frame["x"], ["x"]):
-        with raises(bz.InputError, "wrong_type", "by its name"):
+        with raises(bz.InputError, "missing_column"):
             bz.fit_by(bz.find("normal_gamma"), frame, by=by, method="exact")
 
 

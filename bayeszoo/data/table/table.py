@@ -150,12 +150,11 @@ class Table:
         return f"{self.name or 'the table'} has columns {quoted(self.columns)}"
 
     def __getitem__(self, name: object) -> Column:
-        if not isinstance(name, str):
-            hint = f"its columns are {quoted(self.columns)}"
-            raise InputError(f"a column is given by its name, got {type(name).__name__}", "wrong_type", hint=hint)
-        if name not in self.columns:
+        if not isinstance(name, str) or name not in self.columns:
             problem = f"{self.name or 'the table'} has no column {shown(name)}"
-            raise InputError(problem, "missing_column", column=name, hint=f"its columns are {quoted(self.columns)}")
+            raise InputError(
+                problem, "missing_column", column=str(name), hint=f"its columns are {quoted(self.columns)}"
+            )
         return self.columns[name]
 
     @property
