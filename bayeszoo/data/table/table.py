@@ -151,10 +151,8 @@ class Table:
 
     def __getitem__(self, name: object) -> Column:
         if not isinstance(name, str) or name not in self.columns:
-            problem = f"{self.name or 'the table'} has no column {shown(name)}"
-            raise InputError(
-                problem, "missing_column", column=str(name), hint=f"its columns are {quoted(self.columns)}"
-            )
+            problem, hint = f"{self.name or 'the table'} has no column {shown(name)}", quoted(self.columns)
+            raise InputError(problem, "missing_column", column=str(name), hint=f"its columns are {hint}")
         return self.columns[name]
 
     @property
