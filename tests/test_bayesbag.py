@@ -266,5 +266,6 @@ def test_the_command_writes_all_rows_and_refuses_in_one_line(run, tmp_path):
     assert (code, out) == (2, "")
     assert err.startswith("error: student_t is not conjugate; fit one of beta_bernoulli, ")
     assert err.count("\n") == 1
+    assert "markov_chain" not in err  # which is refused itself, as its rows depend on each other
     code, _, err = run("bayesbag", "gaussian_mean", "--size", 0)
     assert code == 2

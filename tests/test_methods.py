@@ -320,6 +320,17 @@ def test_fixed_draws_have_mean_zero_and_unit_covariance_and_are_normal():
     assert stats.kstest(draws.ravel(), "norm").pvalue > 0.01
 
 
+def test_smc_that_pymc_stops_names_another_method(monkeypatch):
+    """PyMC stops where particles of a heavy-tailed prior are so far apart that their covariance has no inverse."""
+
+    def stops(*args, **options):
+        raise ValueError("the input matrix must be symmetric positive definite.")
+
+    monkeypatch.setattr(pm, "sample_smc", stops)
+    with raises(bz.NumericalError, "sampler_stopped", "definite; use nuts"):
+        bz.fit(bz.find("beta_bernoulli")(), [0, 1], "smc", seed=1, groups=())
+
+
 def test_smc_is_repeated_with_twice_the_particles_or_finer_tempering(monkeypatch):
     made = []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bayeszoo.data.inputs import Inputs
 from bayeszoo.errors import InputError
 from bayeszoo.model.base import Model
 from bayeszoo.model.find import builtin_names, find, names
@@ -31,6 +32,8 @@ def suggest(words: str) -> list[Suggestion]:
     return suggestions(words, names())
 
 
-def models_with(*capabilities: type[Model]) -> str:
-    """Return a hint that names the models of the zoo with any of these capabilities."""
-    return f"fit one of {', '.join(name for name in builtin_names() if issubclass(find(name), capabilities))}"
+def models_with(*capabilities: type[Model], without: tuple[type[Inputs], ...] = ()) -> str:
+    """Return a hint that names the models of the zoo with any of these capabilities, without those of some inputs."""
+    kinds = {name: find(name) for name in builtin_names()}
+    able = (n for n, kind in kinds.items() if issubclass(kind, capabilities) and not isinstance(kind.inputs, without))
+    return f"fit one of {', '.join(able)}"

@@ -132,7 +132,8 @@ def _sample(declared: object, draws: int, chains: int, threshold: float, seed: i
     except ValueError as error:  # the density is infinite or NaN at some particles, or at all
         if "NaN" in str(error):  # no temperature keeps half of the particles
             raise NumericalError(f"PyMC's SMC: {NOWHERE}", "impossible_data") from error
-        raise NumericalError(f"PyMC's SMC failed: {error}", "sampler_stopped") from error
+        reason = str(error).rstrip(".")  # as of particles so far apart that their covariance has no inverse
+        raise NumericalError(f"PyMC's SMC failed: {reason}; use nuts", "sampler_stopped") from error
     finally:
         logger.setLevel(level)
 

@@ -155,9 +155,10 @@ def bayesbag(
 
 def require_conjugate(kind: type[Model]) -> None:
     """Refuse a model without a conjugate prior, or with dependent observations."""
-    if not issubclass(kind, Conjugate) or isinstance(kind.inputs, Series | Transitions):
+    dependent = Series, Transitions
+    if not issubclass(kind, Conjugate) or isinstance(kind.inputs, dependent):
         why = "has observations that depend on each other" if issubclass(kind, Conjugate) else "is not conjugate"
-        raise InputError(f"{kind.name} {why}", "no_capability", hint=models_with(Conjugate))
+        raise InputError(f"{kind.name} {why}", "no_capability", hint=models_with(Conjugate, without=dependent))
 
 
 class Resampled:
