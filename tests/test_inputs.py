@@ -40,6 +40,7 @@ NOT_REAL = {
     "nothing left": (["0e5", "-0.5e-400"], f"column 'y', row 2: '-0.5e-400' is too small{DIGITS}", (2,)),
     "no decimal left": ([0, Decimal("1e-400")], f"column 'y', row 2: Decimal('1E-400') is too small{DIGITS}", (2,)),
     "comma": (["1,5", "-2"], "column 'y', row 1: '1,5' is not a number; use --decimal ','", (1,)),
+    "minus": (["1", "\u22122"], "column 'y', row 2: '\u22122' is not a number; write minus as '-'", (2,)),
     "thousands": (["1,000"], f"column 'y', row 1: '1,000' is not a number; {ALONE}", (1,)),
     "percent": (["2 %"], f"column 'y', row 1: '2 %' is not a number; {ALONE}", (1,)),
     "currency": (["1", "\u20ac3.50"], f"column 'y', row 2: '\u20ac3.50' is not a number; {ALONE}", (2,)),
@@ -119,6 +120,11 @@ NO_COUNTS = {
     ),
     "half": ({"s": [0]}, {"successes": "s"}, "successes and trials go together, and with no other option"),
     "missing": ({"y": [0]}, {"missing": "skip"}, "missing must be 'refuse' or 'drop', got 'skip'"),
+    "mask": (
+        {"y": [0]},
+        {"missing": "mask"},
+        "missing must be 'refuse' or 'drop', got 'mask'; missing cells are not integrated out of these data",
+    ),
 }
 test_tables_of_outcomes_that_are_refused = refuses(Coin, NO_COUNTS)
 

@@ -162,9 +162,10 @@ class Inputs(ABC):
             hint = self.elsewhere.get(name, f"use {'one of ' * (len(others) > 1)}{', '.join(others)}")
             raise InputError(f"there is no option {shown(name)} for these data", "unknown_option", hint=hint)
         if missing not in self.treatments:
-            in_fits = "`bayeszoo fit` takes it, in Python bz.read_incomplete" if missing == "impute" else None
+            hints = {"impute": "`bayeszoo fit` takes it, in Python bz.read_incomplete"}
+            hints |= {"mask": "missing cells are not integrated out of these data"}
             problem = f"missing must be {' or '.join(map(repr, self.treatments))}, got {shown(missing)}"
-            raise InputError(problem, "wrong_type", hint=in_fits)
+            raise InputError(problem, "wrong_type", hint=hints.get(missing))
         if not table.rows:
             raise InputError(f"no data rows in {table.name}" if table.name else "no data rows", "no_data")
         return {

@@ -18,6 +18,7 @@ _CODE = re.compile(r"[+-]?0[0-9]+")
 _MAY_BE_CODE = re.compile(r"^\s*[+-]?0[0-9]", re.MULTILINE)
 _WHOLE = re.compile(r"([+-]?[0-9]+)(?:[.,]0*)?")
 _SIGNS = re.compile(r"[%\u2030$\u20ac\u00a3\u00a5,'\u2019\s]")
+_MINUS = "\u2212"
 ALONE = "write the number alone, without signs of percent, currency or thousands"
 """What to do about cells that are numbers but for such signs."""
 _DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,([0-9]{1,2}|[0-9]{4,})")
@@ -180,4 +181,6 @@ def hint_for(cell: object, decimal: str) -> str | None:
     """Return what to do about a cell that is no number; None where nothing is known."""
     if decimal == "." and has_decimal_comma(cell):
         return "use --decimal ','"
+    if isinstance(cell, str) and _MINUS in cell and number(cell.replace(_MINUS, "-"), decimal) is not None:
+        return "write minus as '-'"
     return ALONE if has_signs(cell) else None
