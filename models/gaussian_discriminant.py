@@ -65,11 +65,6 @@ class GaussianDiscriminant(GaussianFeatures, ClassConditional):
         tied: Axes = {"direction": ("real",), "variance_ratio": ("coordinate",)}
         return {**super().dims, **(tied if self.covariance == "tied" else {})}
 
-    @classmethod
-    def weak(cls, data: Arrays) -> GaussianDiscriminant:
-        """Centre the prior on the data, with the scales of all rows."""
-        return cls(**cls.weak_features(data))
-
     def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw parameters from the prior and ``size`` rows; without known labels of three classes and two features."""
         known = {"class": "abc", "real": ("x", "z")}

@@ -66,11 +66,6 @@ class NaiveBayes(MixedFeatures, ClassConditional):
         Example("iris.csv", "sepals and petals of 150 flowers of iris, cm", "Fisher 1936", {"target": "species"}),
     )
 
-    @classmethod
-    def weak(cls, data: Arrays) -> NaiveBayes:
-        """Centre the priors of counts and real numbers on the columns; those of levels are flat."""
-        return cls(**cls.weak_features(data))
-
     def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw parameters from the prior and ``size`` rows; without known labels of three classes and two features."""
         labels = {name: np.array(self.labels.get(name, tuple(own)), dtype=str) for name, own in TWO_FEATURES.items()}

@@ -56,8 +56,7 @@ class GaussianFeatures(Model, family=True):
         coordinates = np.arange(1, min(len(data["real"]), len(data["class"]) - 1) + 1)
         return {**super().coords(data), "real_2": data["real"], "coordinate": coordinates}
 
-    @staticmethod
-    def weak_features(data: Arrays) -> Fields:
+    def weak_fields(self, data: Arrays) -> Fields:
         """Return weak fields from the columns: means worth 0.01 rows; Psi0 of the variances, nu0 = D + 2."""
         stats = Moments.of(data["reals"])
         freedom, psi = len(stats.mean) + 2.0, plain(np.diag(stats.sd**2))

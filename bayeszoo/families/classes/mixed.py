@@ -50,9 +50,8 @@ class MixedFeatures(Model, family=True):
         **{"means": ("class", "real"), "variances": ("class", "real")},
     }
 
-    @staticmethod
-    def weak_features(data: Arrays) -> Fields:
-        """Return weak fields from the columns: a rate worth one event, a mean 0.01 rows, a variance three rows."""
+    def weak_fields(self, data: Arrays) -> Fields:
+        """Return fields from the columns: rates worth one event, means 0.01 rows, variances three; levels stay flat."""
         values = dict[str, Any]()
         if len(data["count"]):
             values |= {"a": 1.0, "b": plain(1 / np.maximum(_means(data["counts"]), 0.5 / len(data["counts"])))}
