@@ -295,12 +295,27 @@ def called_names(path):
                 yield name
             case ast.Call(func=ast.Attribute(attr="eval")):
                 yield "eval"
+            case ast.ImportFrom(module="joblib", names=names):  # its processes, but not its files
+                yield from (f"joblib.{alias.name}" for alias in names)
             case ast.alias(name=name) | ast.ImportFrom(module=str(name)):
                 yield name.partition(".")[0]
 
 
 FORBIDDEN = {
-    *("pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "read_pickle", "to_pickle"),
+    *(
+        "pickle",
+        "cPickle",
+        "dill",
+        "cloudpickle",
+        "joblib",
+        "joblib.load",
+        "joblib.dump",
+        "joblib.Memory",
+        "shelve",
+        "marshal",
+        "read_pickle",
+        "to_pickle",
+    ),
     *("allow_pickle", "eval", "exec", "numexpr", "patsy", "query", "system", "popen"),
 }
 
