@@ -112,7 +112,7 @@ def test_wrong_derivatives_and_densities_given_the_dispersion_are_caught(monkeyp
 
 
 def test_a_prior_of_the_dispersion_that_is_not_the_declared_is_caught(monkeypatch):
-    monkeypatch.setattr(COUNTS, "given", property(lambda self: {"phi": Gamma(self.a0, 1.001 * self.b0)}))
+    monkeypatch.setattr(COUNTS, "profiled", property(lambda self: {"phi": Gamma(self.a0, 1.001 * self.b0)}))
     assert not concave.concave_density(dispersed()).passed
 
 

@@ -5,7 +5,6 @@ Laplace's method is run, which compiles: models of one parameter, whose graphs a
 
 import json
 import math
-import types
 from dataclasses import replace
 from functools import cache
 
@@ -34,7 +33,7 @@ def test_both_are_of_every_model_that_they_suit():
 
 
 def another_pi(patch):
-    patch.setattr(mode, "math", types.SimpleNamespace(**vars(math) | {"pi": 3.14}))
+    patch.setattr(mode, "LOG_2_PI", np.log(2 * 3.14))
 
 
 def volume_of_the_precision(patch):

@@ -250,7 +250,9 @@ def test_a_result_that_fails_its_gate_is_withheld(run, coins, tmp_path):
 def test_a_posterior_without_a_mode_has_no_map(run, written):
     zeros, half = written("y\n0\n0\n0\n"), ["--set", "a=0.5", "--set", "b=0.5"]
     code, out, err = run("fit", "beta_bernoulli", zeros, "--method", "map", *half)
-    assert (code, out, err) == (4, "", "error: no mode: the density of theta is unbounded at 0\n")
+    assert (code, out) == (4, "")
+    assert "the density of theta is unbounded at 0" in err
+    assert "exact" in err
     code, out, _ = run("compare", "beta_bernoulli", zeros, "--methods", "exact,map", *half)
     assert code == 4
     assert "withheld: no mode" in out

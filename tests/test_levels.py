@@ -81,7 +81,10 @@ def test_truth_values_are_levels_from_memory_and_from_text():
 
 def test_missing_levels_are_refused_or_dropped_and_levels_without_rows_with_them():
     table = {**TABLE, "colour": ["red", "NA", "red", "green", "", "red"], "a": [1, 2, 3, None, 4, 7]}
-    assert str(refusal(Line, table)) == "column 'colour': 2 missing values (rows 2, 5); use --missing drop"
+    refused = refusal(Line, table)
+    assert (refused.code, refused.column, [*refused.rows]) == ("missing_values", "colour", [2, 5])
+    assert "--missing drop" in str(refused)
+    assert "--levels colour=NA,green,red" in str(refused)
     data = read(Line, {**table, "b": [1, 2, 3, 4, 5, 6]}, missing="drop", features="colour,b")
     assert (data["feature"].tolist(), data["y"].tolist()) == (["colour[red]", "b"], [1, 4, 3, 2])
     only_red = read(Line, table, missing="drop")

@@ -258,7 +258,7 @@ def test_what_is_no_list_of_components_is_refused():
     for kind, numbers, code, name in (
         (MIXTURE(), [], "no_data", ""),
         (MIXTURE(), [1.5], "wrong_type", 1.5),
-        (MIXTURE, [1], "no_components_field", "GaussianMixture"),
+        (MIXTURE, [1], "not_a_model", "GaussianMixture"),
         (bz.find("linear_regression")(), [1], "no_components_field", "got linear_regression"),
     ):
         with raises(bz.InputError, code, name):

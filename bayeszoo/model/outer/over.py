@@ -22,6 +22,7 @@ from bayeszoo.foundation.named import Arrays, Coords, Params
 from bayeszoo.model.base import Model, require_instance
 from bayeszoo.model.capabilities import ClosedForm, Predictive, Variational, is_log_concave
 from bayeszoo.model.capabilities.conditional import Conditional
+from bayeszoo.model.capabilities.function import HasLengths
 from bayeszoo.model.fields import LARGEST, hyperparameters, plain
 from bayeszoo.model.outer.over_fields import OverByDraws, OverFields, domain, require_fields
 from bayeszoo.model.parts.others import all_but_one, statistics_of
@@ -348,7 +349,8 @@ def _instead(model: Model, names: Sequence[str]) -> str:
         return "`bayeszoo fit --prior FIELD=PRIOR`, in Python bz.over(model, priors), is fitted by gibbs"
     if isinstance(model, Conditional) and (own := [name for name in names if name in model.outer]):
         return f"{own[0]} is a parameter: give its prior to the model, priors={{'{own[0]}': ..}}, or by --prior"
-    if is_log_concave(model) or (isinstance(model, Variational) and {*names} <= {*model.chosen_by_vb}):
+    by_vb = isinstance(model, Variational) and {*names} <= {*model.chosen_by_vb}
+    if is_log_concave(model) or by_vb or (isinstance(model, HasLengths) and [*names] == ["scale"]):
         return f"`bayeszoo empirical {model.name} --over {','.join(names)}` chooses it by the evidence"
     return compare_values(model, names)
 
