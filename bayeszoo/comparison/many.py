@@ -26,7 +26,7 @@ from bayeszoo.foundation.named import Document, Options
 from bayeszoo.foundation.process import signals
 from bayeszoo.foundation.process.progress import ProgressLine, Reporter
 from bayeszoo.foundation.process.threads import one_thread
-from bayeszoo.model.base import Model
+from bayeszoo.model.base import Model, require_instance
 from bayeszoo.model.find import Reference
 from bayeszoo.model.many_files import cluster
 from bayeszoo.results.stored import dumps
@@ -119,10 +119,7 @@ def fit_many(
     >>> tree["posterior"]["mu"].mean(("chain", "draw")).round().values.tolist()
     [1.0, 3.0]
     """
-    if not isinstance(model, Model):
-        raise InputError(
-            f"a model instance is needed, got {type(model).__name__}", "not_a_model", hint="write bz.find(name)()"
-        )
+    require_instance(model)
     options_of(type(model), method, {name: value for name, value in options.items() if name != "groups"})
     named = _named(datasets)
     fitted = _where(model, workers, client, len(named))
