@@ -17,6 +17,7 @@ from bayeszoo.answers.classes.scores import scored
 from bayeszoo.foundation.gate import as_dict, at_most
 from bayeszoo.report.families.classes import about_rows
 from bayeszoo.results.stored import Fit, dumps
+from bayeszoo.results.support import REFERENCE_DRAWS
 from tests.refusals import raises
 
 LOGISTIC = bz.find("logistic_regression")
@@ -190,17 +191,17 @@ def outlying():
 @pytest.fixture(scope="module")
 def outlier():
     x, y = outlying()
-    tree = bz.fit(LOGISTIC(tau=10.0), {"x": x, "y": y}, "laplace", seed=1)
+    tree = bz.fit(LOGISTIC(tau=1.0), {"x": x, "y": y}, "laplace", seed=1)
     facts = {name: value for name, value in Fit(tree).facts.items() if "withheld" not in name}
     tree.attrs |= {"status": "ok", "facts": dumps(facts), "gate": dumps(as_dict([at_most("nothing", 0, 0)]))}
-    return tree
+    return tree.drop_nodes(["reference", REFERENCE_DRAWS], errors="ignore")  # its answers are not judged
 
 
 def test_a_row_without_which_the_draws_say_nothing_is_withheld(outlier):
     frame = bz.classify(outlier, leave_one_out=True)
     hidden = frame["decision"] == "withheld"
     assert hidden.iloc[0]
-    assert frame.attrs["rows_withheld"] == hidden.sum() < 10
+    assert frame.attrs["rows_withheld"] == hidden.sum() < 41
     assert (frame["k_hat"][hidden] > 0.5).all()
     assert (frame["k_hat"][~hidden] <= 0.7).all()
     numbers = ["p[0]", "p[1]", "mcse[1]", "expected_loss", "log_score", "brier_score"]
