@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from scipy import integrate, signal, special, stats
 
+from bayeszoo.answers import averages
 from bayeszoo.answers.averages import Average
 from bayeszoo.answers.checks.predictive_check import Replicates, _compared
 from bayeszoo.answers.classes.classify import decided
@@ -202,3 +203,14 @@ def test_the_sd_of_a_bounded_quantity_is_withheld_only_where_few_draws_carry_its
     assert told.sd == pytest.approx(np.sqrt(p.mean(axis=(0, 1)) * (1 - p.mean(axis=(0, 1)))), rel=1e-3)
     assert told.withheld.tolist() == ["", ""]
     assert told.mcse_mean[0] == pytest.approx(p[..., 0].std() / np.sqrt(p[..., 0].size), rel=0.1)
+
+
+def test_log_means_of_heavy_tails_are_withheld_though_the_draws_look_fine(monkeypatch):
+    """Pareto values of shape .9: 4,000 draws miss most of the mean, and their error says nothing of it."""
+    log_p = -0.9 * np.log(np.random.default_rng(7).random((4, 1000, 200)))
+    value, error = averages.log_means(log_p, independent=True)
+    shown = np.isfinite(value)
+    assert shown.mean() < 0.2
+    assert (np.abs(value - np.log(1 / 0.1))[shown] > 3 * error[shown]).mean() > 0.5  # what is shown is wrong
+    monkeypatch.setattr(averages, "_EVEN", averages._WIDE)
+    assert np.isfinite(averages.log_means(log_p, independent=True)[0]).mean() > 0.3

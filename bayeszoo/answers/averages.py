@@ -45,6 +45,11 @@ _WIDE, _CRUDE = 7.0, 0.3
 
 Above either, few draws carry that distance: two equal ones in a hundred have an sd of seven times their mean.
 """
+_EVEN = 1.0
+"""Sd of draws over their mean up to which many draws carry the mean, however heavy their tail seems.
+
+Of 3,000 samples of 4,000 Pareto values with shapes of .6 to .9, whose means draws do not show, none is that even.
+"""
 _UNSEEN = 3.0
 """Ratio of the error of such a mean to the formula's: of classes whose features have Student laws with 5 degrees of
 freedom, means of 4,000 draws missed exact ones by up to seven errors of the formula, once in 20 times.
@@ -217,7 +222,7 @@ class LeftOut:
         is_shown = np.array(seen)
         if self.of_half is None:
             weighed = _with_axes(self.log_weights, log_p) + log_p
-            for place in np.argwhere(is_shown & ((sd > _WIDE) | (error > _CRUDE))):
+            for place in np.argwhere(is_shown & ((sd > _WIDE) | (error > _CRUDE))):  # k-hat judges the weights
                 is_shown[*place] = _has_mean(weighed[:, :, *place])
         return np.where(is_shown, value, np.nan), np.where(is_shown, error, np.nan)
 
@@ -350,7 +355,7 @@ def log_means(log_p: np.ndarray, *, independent: bool = False) -> tuple[np.ndarr
         ratio = np.where(alike, 1.0, np.exp(log_p - value))
         error = np.where(alike, 0.0, diagnostics.mcse(ratio, independent=independent))
     is_shown = alike | np.isfinite(value)
-    for row in np.flatnonzero(is_shown & ((ratio.std(axis=(0, 1)) > _WIDE) | (error > _CRUDE))):
+    for row in np.flatnonzero(is_shown & ((ratio.std(axis=(0, 1)) > _EVEN) | (error > _CRUDE))):
         is_shown[row] = _has_mean(log_p[..., row])
     return np.where(is_shown, value, np.nan), np.where(is_shown, error, np.nan)
 
