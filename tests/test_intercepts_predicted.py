@@ -57,6 +57,13 @@ def test_rows_of_known_and_new_groups_are_averaged_over_their_intercepts(tree):
     assert "withheld" not in frame
 
 
+def test_a_weak_model_of_these_groups_predicts_others_as_its_saved_fit_does(tmp_path):
+    """The model has the labels of its groups; a file has them in its data alone."""
+    fitted = bz.fit(Logistic.weak(read()), read(), "map", seed=1)
+    loaded = bz.load(bz.save(fitted, tmp_path / "fit.nc"))
+    np.testing.assert_allclose(bz.predict(fitted, NEW)["mean"], bz.predict(loaded, NEW)["mean"], rtol=1e-12)
+
+
 def test_an_intercept_is_averaged_over_and_not_plugged_in(tree):
     """The mean intercept of a group of one row gives a chance that is a third too low."""
     w, _ = estimate(tree)

@@ -233,8 +233,9 @@ def read(
     """
     form = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding, "header": header}
     data = _read(model, source, missing, form, new, like, options)
-    refuse_other_labels(model.labels, data)
-    if like is not None:
+    if like is None:  # rows of a fit may have groups of their own
+        refuse_other_labels(model.labels, data)
+    else:
         refuse_other_outcomes(outcomes_of(like), source if isinstance(source, Data) else data)
         refuse_other_scales(scales_of(like), source if isinstance(source, Data) else data)
         refuse_other_coding(like, source)
@@ -268,9 +269,8 @@ def _read(
     else:
         table = inputs.own_table(source, form["decimal"]) or table_of(source, "text" in inputs.options, **form)
         options = {**_as_in_the_fit(inputs, like, table, options), **options}
-    parsed = inputs.parse(table, missing, new, like, **options)
+    parsed, name = inputs.parse(table, missing, new, like, **options), table.name or type(source).__name__
     reading |= labels_of_rows(table, parsed) if isinstance(inputs, Series) else {}
-    name = table.name or type(source).__name__
     del table  # before the arrays are copied
     return data_of(parsed, name, inputs, new, reading)
 
